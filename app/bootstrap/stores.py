@@ -562,6 +562,7 @@ class Gateways:
             exports=self.exports,
             subscriptions=self.subscriptions,
             feeds=self.feeds,
+            secrets=self.fetch_secrets,
             folders=self.folders,
             entries=self.entries,
             tags=self.tags,

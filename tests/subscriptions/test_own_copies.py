@@ -27,6 +27,7 @@ from app.models.feeds.discovery import Discovered
 from app.models.feeds.fetch_options import FetchOptions
 from app.models.feeds.fetched import Fetched, FetchRequest, Validators
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from app.models.subscriptions.subscription import AddressChangeResult
 from tests.support.reader import add_user, elsewhere, rss
 
 URL = "https://paid.example/feed"
@@ -82,6 +83,10 @@ def subscribe(services: Services, who: Actor, options: FetchOptions | None = Non
     return services.subscriptions.subscribe(who, URL, options=options).subscription.feed_id
 
 
+def set_options(services: Services, who: Actor, feed_id: int, options: FetchOptions) -> AddressChangeResult:
+    return services.subscriptions.change_fetch_options(who, feed_id, lambda before: options)
+
+
 def read(services: Services, who: Actor, feed_id: int) -> str:
     ref = StreamRef(StreamKind.FEED, feed_id)
     rows = services.reading.load_page(who, StreamQuery(ref)).rows
@@ -116,7 +121,7 @@ def test_nobody_else_finds_or_reads_the_copy(services: Services, ann: Actor, bob
     for look in (
         lambda: services.subscriptions.get(bob, own),
         lambda: services.subscriptions.get_fetch_options(bob, own),
-        lambda: services.subscriptions.set_fetch_options(bob, own, FetchOptions()),
+        lambda: set_options(services, bob, own, FetchOptions()),
         lambda: services.reading.get_article(bob, entry_id),
         lambda: services.reading.load_page(bob, StreamQuery(StreamRef(StreamKind.FEED, own))),
     ):
@@ -177,18 +182,18 @@ def test_options_lead_to_a_copy_and_back(services: Services, ann: Actor, web: We
     shared = subscribe(services, ann)
     folder = services.folders.create(ann, "News").id
     services.subscriptions.update(ann, shared, title="Mine", folder_ids=[folder])
-    there = services.subscriptions.set_fetch_options(ann, shared, OPTIONS)
+    there = set_options(services, ann, shared, OPTIONS)
     own = services.subscriptions.get(ann, there.feed_id)
     assert own.feed_id != shared
     assert (own.title, own.folder_ids) == ("Mine", (folder,))
     assert services.subscriptions.get_fetch_options(ann, own.feed_id) == OPTIONS
     # A change keeps the copy, and the same address leads to it.
     again = dataclasses.replace(OPTIONS, user_agent="")
-    assert services.subscriptions.set_fetch_options(ann, own.feed_id, again).feed_id == own.feed_id
+    assert set_options(services, ann, own.feed_id, again).feed_id == own.feed_id
     assert services.subscriptions.get_fetch_options(ann, own.feed_id) == again
     done = services.subscriptions.subscribe(ann, URL)
     assert (done.existed, done.subscription.feed_id) == (True, own.feed_id)
-    back = services.subscriptions.set_fetch_options(ann, own.feed_id, FetchOptions())
+    back = set_options(services, ann, own.feed_id, FetchOptions())
     assert back.feed_id == shared
     assert services.subscriptions.get(ann, shared).title == "Mine"
     assert services.subscriptions.restore(ann, back.undo).feed_id == own.feed_id
@@ -263,7 +268,7 @@ def test_S12_options_that_http_does_not_allow_are_refused(
 ) -> None:
     feed_id = subscribe(services, ann)
     with pytest.raises(InvalidError):
-        services.subscriptions.set_fetch_options(ann, feed_id, options)
+        set_options(services, ann, feed_id, options)
     assert services.subscriptions.get(ann, feed_id).feed_id == feed_id
 
 

@@ -166,7 +166,7 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
     # What people type becomes HTML in one place.
     "bleach": ("app.feeds.html.linkify",),
     # Keys and signatures are made in one place.
-    "cryptography": ("app.feeds.webpush.crypto",),
+    "cryptography": ("app.feeds.webpush.crypto", "app.feeds.sealing"),
     "http_ece": ("app.feeds.webpush.crypto",),
     "py_vapid": ("app.feeds.webpush.crypto",),
     # Another search engine takes its place behind the port.

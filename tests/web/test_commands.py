@@ -237,6 +237,7 @@ LAST = (
     "/imports/<int:import_id>/remove",
     "/tags/<int:tag_id>/delete",
     "/folders/<int:folder_id>/delete",
+    "/feeds/<int:feed_id>/fetch",
     "/feeds/<int:feed_id>/address",
     "/feeds/<int:feed_id>/unsubscribe",
     "/people/unfollow",

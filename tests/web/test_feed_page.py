@@ -13,6 +13,8 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
+from app.models.reading.stream import StreamQuery, StreamRef
+from tests.support.reader import pull
 from tests.web.conftest import Visitor
 
 
@@ -160,3 +162,137 @@ def test_S13_what_a_name_resolves_to_stays_a_secret(
     assert "10.1.2.3" not in ann.get(f"/feeds/{feed_id}").text
     db.users.update_one({"name": "ann"}, {"$set": {"role": "admin"}})
     assert "10.1.2.3" in ann.get(f"/feeds/{feed_id}").text
+
+
+def blog(services: Services, reader: Actor, feed_id: int) -> None:
+    """Give the feed one entry with a link."""
+    item = b"<item><title>One</title><link>https://blog.example/1</link><guid>1</guid></item>"
+    body = b"<rss version='2.0'><channel><title>Blog</title>" + item + b"</channel></rss>"
+    pull(services, [feed_id], {"https://blog.example/feed": body})
+
+
+def titles(services: Services, reader: Actor, stream: str) -> list[str]:
+    page = services.reading.load_page(reader, StreamQuery(StreamRef.parse(stream)))
+    return [row.title for row in page.rows]
+
+
+def test_a_hidden_feed_is_in_its_folder_but_not_in_all(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    blog(services, reader, feed_id)
+    folder = services.folders.create(reader, "News").id
+    for hidden, shown in (("1", []), ("", ["One"])):
+        ann.post(f"/feeds/{feed_id}/edit", {"folder": str(folder), "hidden": hidden})
+        assert titles(services, reader, "all") == shown
+        assert titles(services, reader, f"folder/{folder}") == ["One"]
+        assert titles(services, reader, f"feed/{feed_id}") == ["One"]
+        assert services.reading.get_tree(reader).unread == len(shown)
+        assert len(services.sync.list_unread_ids(reader)) == len(shown)
+        page = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text)
+        assert bool(page.xpath("//input[@name='hidden' and @checked]")) is bool(hidden)
+    # An unsubscribed feed comes back as it was.
+    ann.post(f"/feeds/{feed_id}/edit", {"hidden": "1", "original": "1"})
+    ann.post(f"/feeds/{feed_id}/private", {"private": "1"})
+    token = services.subscriptions.unsubscribe(reader, feed_id)
+    back = services.subscriptions.restore(reader, token)
+    assert back is not None
+    assert (back.private, back.original) == (True, True)
+    assert titles(services, reader, "all") == []
+
+
+def test_titles_open_the_original_page_if_wanted(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    blog(services, reader, feed_id)
+    ann.post(f"/feeds/{feed_id}/edit", {"original": "1"})
+    for path in ("/read/all", f"/read/feed/{feed_id}"):
+        (link,) = lxml.html.fromstring(ann.get(path).text).xpath(
+            "//*[@class='row untitled' or @class='row']//h2/a"
+        )
+        assert (link.get("href"), link.get("target")) == ("https://blog.example/1", "_blank")
+        assert link.get("rel") == "noopener noreferrer"
+    ann.post(f"/feeds/{feed_id}/edit", {})
+    assert 'href="https://blog.example/1"' not in ann.get("/read/all").text
+
+
+LOGIN = {"login": "ann", "password": "s3cret-canary", "cookie": "sid=c00kie-canary"}
+
+
+def test_V14_secrets_are_set_kept_and_removed_and_never_shown(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    done = ann.post(f"/feeds/{feed_id}/fetch", LOGIN)
+    assert done.status_code == 303
+    own = int(done.headers["Location"].rsplit("/", 1)[1])
+    assert own != feed_id
+    page = ann.get(f"/feeds/{own}").text
+    assert "Saved. You read your own copy of this feed now." in page
+    assert "canary" not in page
+    assert "A password is stored." in page
+    assert "A cookie is stored." in page
+    assert ">Keep private</button>" not in page
+    # Empty secrets stay; another user name needs its own password.
+    ann.post(f"/feeds/{own}/fetch", {"login": "ann", "user_agent": "Mine/1", "max_minutes": "30"})
+    kept = services.subscriptions.get_fetch_options(reader, own)
+    assert (kept.password, kept.cookie, kept.user_agent) == ("s3cret-canary", "sid=c00kie-canary", "Mine/1")
+    assert kept.max_minutes == 30
+    ann.post(f"/feeds/{own}/fetch", {"login": "bob"})
+    assert services.subscriptions.get_fetch_options(reader, own).password == ""
+    back = ann.post(f"/feeds/{own}/fetch", {"no_cookie": "1"})
+    assert back.headers["Location"] == f"/feeds/{feed_id}"
+    assert "You read the shared feed again." in ann.get(back.headers["Location"]).text
+
+
+def test_a_wrong_option_is_named_beside_its_field(ann: Visitor, feed_id: int) -> None:
+    answer = ann.post(f"/feeds/{feed_id}/fetch", {"min_minutes": "60", "max_minutes": "30"})
+    assert answer.status_code == 400
+    page = lxml.html.fromstring(answer.text)
+    (details,) = page.xpath("//details[@id='fetching']")
+    assert details.get("open") is not None
+    assert "The longest interval can't be shorter" in details.text_content()
+    assert page.xpath("//input[@name='min_minutes']/@value") == ["60"]
+
+
+@pytest.mark.parametrize("error", ["http_401", "http_403", "http_407"])
+def test_a_feed_that_needs_a_login_has_its_field_open(
+    ann: Visitor, db: Any, feed_id: int, error: str
+) -> None:
+    break_feed(db, feed_id, error)
+    page = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text)
+    assert page.xpath("//details[@id='fetching']/@open")
+    assert page.xpath("//a[@href='#f-login']")
+
+
+def test_a_site_that_needs_a_login_can_be_added_with_it(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    find(services, "https://paid.example/feed", error="http_401")
+    found = lxml.html.fromstring(ann.post("/add", {"address": "https://paid.example/feed"}).text)
+    (form,) = found.xpath("//form[@action='/subscribe']")
+    assert form.xpath(".//input[@name='url']/@value") == ["https://paid.example/feed"]
+    ann.post("/subscribe", {"url": "https://paid.example/feed", "login": "ann", "password": "pw"})
+    (mine,) = services.gateways.subscriptions.find_by_user(reader.user_id)
+    assert services.subscriptions.get_fetch_options(reader, mine.feed_id).login == "ann"
+    assert services.gateways.feeds.find_by_url("https://paid.example/feed") is None
+
+
+def test_after_a_subscription_another_one_can_be_added(ann: Visitor) -> None:
+    done = ann.post("/subscribe", {"url": "https://new.example/feed", "then": "add"})
+    page = lxml.html.fromstring(ann.get(done.headers["Location"]).text)
+    assert "You subscribe to “https://new.example/feed” now." in page.text_content()
+    assert page.xpath("//input[@id='f-address']/@autofocus") == ["autofocus"] or page.xpath(
+        "//input[@id='f-address' and @autofocus]"
+    )
+    assert ann.get("/add?added=17").status_code == 200
+
+
+def test_of_an_own_copy_only_title_and_link_can_be_posted(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    own = int(ann.post(f"/feeds/{feed_id}/fetch", LOGIN).headers["Location"].rsplit("/", 1)[1])
+    blog(services, reader, own)
+    (row,) = services.reading.load_page(reader, StreamQuery(StreamRef.parse(f"feed/{own}"))).rows
+    page = lxml.html.fromstring(ann.get(f"/read/feed/{own}?entry={row.id}").text)
+    assert not page.xpath("//form[@action='/entries/share']")
+    (link,) = page.xpath("//a[starts-with(@href, '/share-target')]/@href")
+    assert link == "/share-target?title=One&url=https%3A//blog.example/1"

@@ -14,6 +14,7 @@ from app.feeds import schedule
 from app.feeds.urls import has_inner_space, hash_url, is_secret, is_upgrade, normalise_address, strip_tracking
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
+from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.websubs import WebsubGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
@@ -137,6 +138,11 @@ class FeedGateway:
     def find_own(self, url: str, user_id: int) -> Feed | None:
         """Return the feed at an address that only this user may read."""
         return self._feeds.find_by_key(make_private_key(url, user_id))
+
+    def find_fetch_options(self, user_id: int, secrets: FetchSecrets) -> dict[int, FetchOptions]:
+        """Return how a user has their own copies of feeds fetched, by feed."""
+        own = self._feeds.find_private(user_id)
+        return {feed.id: secrets.open(feed.sealed, user_id) for feed in own}
 
     def set_fetch_options(self, feed: Feed, options: FetchOptions, sealed: bytes, now: dt.datetime) -> None:
         """Store how its only reader has a feed fetched, which is due now."""

@@ -1,4 +1,4 @@
-"""Fetch options as stored: sealed with a key that isn't in the database (AES-256-GCM).
+"""Fetch options as stored: sealed, because they contain logins and cookies.
 
 The key derives from ``EVENTR_SECRET_KEY``. The seal names the reader, so a copied document doesn't open.
 """
@@ -6,20 +6,14 @@ The key derives from ``EVENTR_SECRET_KEY``. The seal names the reader, so a copi
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import hmac
-import os
-
-import msgspec
+import json
 
 from app import logs
 from app.errors import InvalidError
+from app.feeds import sealing
 from app.models.feeds.fetch_options import FetchOptions
 
 log = logs.get(__name__)
-
-_NONCE = 12
-_PURPOSE = b"eventr feed logins"
 
 
 class FetchSecrets:
@@ -30,7 +24,7 @@ class FetchSecrets:
     """
 
     def __init__(self, secret_key: str) -> None:
-        self._key = hmac.digest(secret_key.encode(), _PURPOSE, hashlib.sha256) if secret_key else b""
+        self._key = sealing.derive_key(secret_key)
 
     def seal(self, options: FetchOptions, user_id: int) -> bytes:
         """Return the options of a reader, encrypted.
@@ -38,27 +32,19 @@ class FetchSecrets:
         Raises:
             InvalidError: this server has no key.
         """
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 4 MB that few processes need
-
         if not self._key:
             raise InvalidError("This server has no key for secrets. Ask its administrator to set one.")
-        nonce = os.urandom(_NONCE)
-        plain = msgspec.json.encode(dataclasses.asdict(options))
-        return nonce + AESGCM(self._key).encrypt(nonce, plain, _name(user_id))
+        return sealing.seal(self._key, json.dumps(dataclasses.asdict(options)).encode(), _name(user_id))
 
     def open(self, sealed: bytes | None, user_id: int | None) -> FetchOptions:
         """Return the options in a seal; none if the key has changed since."""
-        from cryptography.exceptions import InvalidTag
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
         if not sealed or user_id is None or not self._key:
             return FetchOptions()
-        try:
-            plain = AESGCM(self._key).decrypt(sealed[:_NONCE], sealed[_NONCE:], _name(user_id))
-        except InvalidTag:
+        plain = sealing.open_seal(self._key, sealed, _name(user_id))
+        if plain is None:
             log.warning("fetch_options_unreadable", user_id=user_id)
             return FetchOptions()
-        return msgspec.json.decode(plain, type=FetchOptions)
+        return FetchOptions(**json.loads(plain))
 
 
 def _name(user_id: int) -> bytes:

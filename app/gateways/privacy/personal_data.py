@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.imports.exports import ExportGateway
 from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
@@ -31,11 +32,13 @@ from app.mappers.reading.entry_keys import from_millis
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.feeds.feed import FeedCard
+from app.models.feeds.fetch_options import FetchOptions
 from app.models.media.blob import EXTENSIONS, ORIGINAL, Blob
 from app.models.media.user_file import UserFile
 from app.models.reading.entry import Entry, EntryKey
 from app.models.sharing.sharing import RelationshipKind, Share
 from app.models.subscriptions.folder import build_folder_paths
+from app.models.subscriptions.muting import is_hidden_site
 from app.models.subscriptions.subscription import Subscription
 from app.runtime.pieces import read_piece
 
@@ -78,6 +81,7 @@ class PersonalDataGateway:
         exports: ExportGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
+        secrets: FetchSecrets,
         folders: FolderGateway,
         entries: EntryGateway,
         tags: TagGateway,
@@ -93,6 +97,7 @@ class PersonalDataGateway:
         self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
         self._entries, self._tags, self._follows = entries, tags, follows
         self._sight, self._notes = visibility, notes
+        self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
 
     def build_account(self, user: User) -> Row:
@@ -143,14 +148,16 @@ class PersonalDataGateway:
         """Yield subscriptions to feeds and people, with their folders and read positions."""
         paths = build_folder_paths(self._folders.find_by_user(user_id))
         mine = self._subscriptions.find_by_user(user_id)
+        options = self._feeds.find_fetch_options(user_id, self._secrets)
         for batch in _cut(mine):
             cards = self._feeds.find_cards([one.feed_id for one in batch])
             names = self._handles([c.owner for c in cards.values() if c.owner is not None])
             for one in batch:
                 if (card := cards.get(one.feed_id)) is not None:
-                    yield _subscription(
+                    row = _subscription(
                         one, card, [list(paths[f]) for f in one.folder_ids if f in paths], names
                     )
+                    yield row | ({"fetching": _fetching(options[card.id])} if card.id in options else {})
 
     def iter_folders(self, user_id: int) -> Iterator[Row]:
         """Yield folders with their paths."""
@@ -351,6 +358,9 @@ def _subscription(
         "folders": folders,
         "paused": one.paused,
         "private": one.private,
+        "hidden": is_hidden_site(one),
+        "opens_original": one.original,
+        "own_copy": card.private_to is not None,
         "unread": state.count_unread(card.first_seq, card.last_seq),
         "entries": max(0, card.last_seq - card.first_seq + 1 - card.missing),
         "read_upto": one.state.upto,
@@ -360,6 +370,18 @@ def _subscription(
     # For a suspended or private person, only the user's own title is shown.
     name = None if card.hidden else names.get(card.owner)
     return {"kind": "person", "name": name, "muted": one.muted, **row, "title": one.title or name}
+
+
+def _fetching(options: FetchOptions) -> Row:
+    """Return how a user has a feed fetched, without the secrets."""
+    return {
+        "login": options.login,
+        "has_password": bool(options.password),
+        "has_cookie": bool(options.cookie),
+        "user_agent": options.user_agent,
+        "min_minutes": options.min_minutes,
+        "max_minutes": options.max_minutes,
+    }
 
 
 def _share_row(share: Share, entry: Entry | None) -> Row:

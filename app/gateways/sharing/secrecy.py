@@ -56,6 +56,11 @@ class SecrecyGateway:
         mine = self._subscriptions.find(user_id, feed_id)
         return (mine is not None and mine.private) or self._feeds.is_secret(feed_id)
 
+    def is_own_copy(self, feed_id: int) -> bool:
+        """Return whether a feed is one reader's own copy, with their login or other options."""
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
+        return card is not None and card.private_to is not None
+
     def has_access_key(self, entry: Entry) -> bool:
         """Return whether an entry's link, a file of it or a link in its text contains an access key."""
         links = [entry.url, entry.image, *(file.url for file in entry.enclosures)]

@@ -507,7 +507,7 @@ def _new(new_id: int, subscription: Subscription, *, pending: bool) -> Doc:
         "folder_ids": list(subscription.folder_ids),
         "orders": encode_orders(subscription.orders),
     }
-    for flag in ("paused", "person", "muted", "private"):
+    for flag in raw_read_states.FLAGS:
         if getattr(subscription, flag):
             doc[flag] = True
     if pending:

@@ -17,6 +17,7 @@ from pymongo.database import Database
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.mappers.sharing.shares import build_share_doc, parse_share
+from app.mappers.subscriptions.raw_read_states import FLAGS
 from app.mappers.subscriptions.subscriptions import encode_orders
 from app.models.reading.tag import SavedSearch
 from app.models.subscriptions.folder import Folder
@@ -149,6 +150,8 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "paused": subscription.paused,
         "person": subscription.person,
         "muted": subscription.muted,
+        "private": subscription.private,
+        "original": subscription.original,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),
@@ -197,5 +200,5 @@ def _subscription(user_id: int, doc: Doc) -> Subscription:
     bits, start = from_words(doc["words"])
     state = ReadState(doc["upto"], bits, start, tuple(doc["unread"]))
     folder_ids, orders = tuple(doc["folder_ids"]), _orders(doc.get("orders", {}))
-    flags = {flag: doc.get(flag, False) for flag in ("paused", "person", "muted")}
+    flags = {flag: doc.get(flag, False) for flag in FLAGS}
     return Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, **flags)

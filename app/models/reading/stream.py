@@ -235,6 +235,7 @@ class EntryRow:
     ``pictures`` and ``enclosures`` come with ``html``.
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
+    ``original``: its title opens the page at its site.
     """
 
     id: int
@@ -259,6 +260,7 @@ class EntryRow:
     markable: bool = True
     icon: str | None = None
     feed_url: str | None = None
+    original: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -208,6 +208,8 @@ class ShareBox:
         audience: of the reader's stream, the upper limit for all their shares.
         widest: the widest audience for which it may be re-shared.
         can_reshare: whether it may be re-shared at all.
+        can_post_link: whether only its title and link may be posted: it is from the reader's own copy of a
+            feed.
         first: the first share that the reader may see. total: how many there are.
     """
 
@@ -216,6 +218,7 @@ class ShareBox:
     audience: Audience = Audience.PUBLIC
     widest: Audience = Audience.PUBLIC
     can_reshare: bool = True
+    can_post_link: bool = False
     first: Sharer | None = None
     total: int = 0
     html: str = ""

@@ -25,8 +25,10 @@ class Subscription(NamedTuple):
         orders: folder → its position there (:mod:`app.models.subscriptions.sort_key`); :data:`TOP`: outside
             all folders.
         paused: its reader doesn't count for polling.
-        person: the feed holds a person's shares. muted: hidden from the people the user follows.
+        person: the feed holds a person's shares. muted: hidden from the people the user follows; or a feed
+            that is hidden from lists of all feeds.
         private: the user keeps the feed to themselves, so they can't share its entries.
+        original: titles in lists open the page at the feed's site.
     """
 
     id: int
@@ -42,6 +44,7 @@ class Subscription(NamedTuple):
     person: bool = False
     muted: bool = False
     private: bool = False
+    original: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,11 +70,13 @@ class AddressChangeResult:
         undo: a token that restores the old subscription; "": the subscription stays, because the address is
             another spelling of the feed's own.
         was_known: the feed already existed here, and read marks of the old one were carried over.
+        is_own_copy: the feed that is read now is the user's own copy.
     """
 
     feed_id: int
     undo: str
     was_known: bool
+    is_own_copy: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -220,6 +220,7 @@ def build_row(
         tags=tags,
         sharers=sharers,
         lost=entry.lost,
+        original=(mine := sources.subscriptions.get(entry.feed_id)) is not None and mine.original,
         markable=sources.can_mark(entry.feed_id),
         icon=card.icon if (card := sources.cards.get(entry.feed_id)) else None,
         feed_url=card.url if card else None,

@@ -319,8 +319,10 @@ class SharingService:
         html = self._sharing.render_note(mine) if mine else ""
         box = ShareBox(mine, (), self.get_audience(actor), first=first, total=total, html=html)
         if entry.of is None:
-            can_share = not (self._is_secret(actor, entry) or self._secrecy.has_access_key(entry))
-            return dataclasses.replace(box, can_reshare=can_share)
+            has_key = self._secrecy.has_access_key(entry)
+            can_share = not (self._is_secret(actor, entry) or has_key)
+            is_own = bool(entry.url) and not has_key and self._secrecy.is_own_copy(entry.feed_id)
+            return dataclasses.replace(box, can_reshare=can_share, can_post_link=is_own)
         share = self._sharing.get_share(actor.user_id, entry.id)
         if self._is_secret(actor, entry):
             return dataclasses.replace(box, can_reshare=False)

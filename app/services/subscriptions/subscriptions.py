@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -214,19 +214,26 @@ class SubscriptionService:
         title: str | None = None,
         folder_ids: Sequence[int] | None = None,
         paused: bool | None = None,
+        hidden: bool | None = None,
+        original: bool | None = None,
     ) -> Subscription:
         """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
+
+        Args:
+            hidden: hide the feed from the lists of all feeds; its folders still show it.
+            original: let titles in lists open the page at the feed's site.
 
         Everything is checked before the first change: all changes are made, or none.
 
         Raises:
             NotFoundError: the actor has no such subscription or folder.
-            InvalidError: the subscription is to a person, who cannot be paused.
+            InvalidError: the subscription is to a person, who can be neither paused nor hidden here.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
-        if paused is not None:
+        flags = {"muted": hidden, "original": original}
+        changes: dict[str, Any] = {name: bool(on) for name, on in flags.items() if on is not None}
+        if paused is not None or changes:
             self._fetched(actor, feed_id)
-        changes: dict[str, Any] = {}
         if title is not None:
             changes["title"] = check_text(title, "title", empty=True)
         if folder_ids is not None:
@@ -322,7 +329,8 @@ class SubscriptionService:
         if not target.last_seq or _is_ill(target):
             self._asking.request_first_pull(actor, target.id)
         log.info("address_changed", user_id=actor.user_id, feed_id=source.id, into=target.id)
-        return AddressChangeResult(target.id, undo, was_known=bool(target.last_seq))
+        is_own = target.private_to is not None
+        return AddressChangeResult(target.id, undo, bool(target.last_seq), is_own)
 
     def get_fetch_options(self, actor: Actor, feed_id: int) -> FetchOptions:
         """Return how the actor has a feed fetched, with the secrets.
@@ -336,8 +344,10 @@ class SubscriptionService:
         """Return how the only reader of a feed has it fetched, with the secrets."""
         return self._secrets.open(feed.sealed, feed.private_to)
 
-    def set_fetch_options(self, actor: Actor, feed_id: int, options: FetchOptions) -> AddressChangeResult:
-        """Set how the actor has a feed fetched.
+    def change_fetch_options(
+        self, actor: Actor, feed_id: int, change: Callable[[FetchOptions], FetchOptions]
+    ) -> AddressChangeResult:
+        """Change how the actor has a feed fetched; ``change`` gets the options and returns the new ones.
 
         With options, the actor reads a copy of the feed that nobody else can find or subscribe to. Without,
         the actor returns to the feed that everyone reads. The name, folders and stars stay.
@@ -348,10 +358,10 @@ class SubscriptionService:
             RateLimitedError: too many changes within the hour, each of which causes a fetch.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
-        options = check_fetch_options(options)
         mine, now = self._fetched(actor, feed_id), clock.now()
-        throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         feed = self._feeds.get(mine.feed_id)
+        options = check_fetch_options(change(self.open_fetch_options(feed)))
+        throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         is_own = feed.private_to is not None
         if not options.is_set and not is_own:
             return AddressChangeResult(feed.id, "", was_known=True)

@@ -27,6 +27,7 @@ from app.models.feeds.feed import count_shown_readers
 from app.models.feeds.fetch_options import FetchOptions
 from app.models.reading.stream import REF_MAX, StreamKind, StreamRef
 from app.models.reading.stream_view import EXPANDED, LIST, PANES
+from app.models.subscriptions.muting import is_hidden_site
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_user, get_web
 from app.web.errors import is_json_wanted
@@ -54,6 +55,8 @@ class Edit:
     folder: tuple[int, ...] = ()
     new_folder: str = declare_text(max=128, default="")
     view: str = declare_text(max=16, default="", one_of=("", *VIEWS))
+    hidden: bool = False
+    original: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +134,16 @@ def _load(feed_id: int) -> dict[str, Any]:
     health, now = get_services().subscriptions.get_health(get_actor(), feed_id), clock.now()
     zone, feed = i18n.get_timezone(), health.feed
     ref = StreamRef(StreamKind.FEED, feed_id)
+    mine = get_services().subscriptions.get(get_actor(), feed_id)
     return {
         "options": get_services().subscriptions.open_fetch_options(feed),
+        "is_hidden": is_hidden_site(mine),
         "health": health,
         "feed": feed,
         "readers": count_shown_readers(
             feed.subscribers, admin=get_actor().has_permission(Permission.ADMIN_SEE)
         ),
-        "mine": get_services().subscriptions.get(get_actor(), feed_id),
+        "mine": mine,
         "folders": get_services().folders.list_folders(get_actor()),
         "day": chart.draw_day(health.log, health.forecast, health.next_check_at, now, zone),
         "days": chart.draw_days(health.log, now, zone),
@@ -161,7 +166,14 @@ def update_feed(feed_id: int) -> Response:
     folders = form.folder
     if new_folder := " ".join(form.new_folder.split()):
         folders = (*folders, services.folders.get_or_create(actor, new_folder).id)
-    services.subscriptions.update(actor, feed_id, title=form.title, folder_ids=tuple(dict.fromkeys(folders)))
+    services.subscriptions.update(
+        actor,
+        feed_id,
+        title=form.title,
+        folder_ids=tuple(dict.fromkeys(folders)),
+        hidden=form.hidden,
+        original=form.original,
+    )
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
     if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:
         services.stream_views.set(actor, ref, preferences, {"view": form.view})
@@ -259,17 +271,16 @@ def change_address(feed_id: int) -> Response | tuple[str, int]:
 def set_fetching(feed_id: int) -> Response | tuple[str, int]:
     """Set the login, cookie, user agent and interval limits with which a feed is fetched."""
     form, services = forms.read_form(request, Fetching), get_services()
-    options = form.build_options(services.subscriptions.get_fetch_options(get_actor(), feed_id))
     try:
-        done = services.subscriptions.set_fetch_options(get_actor(), feed_id, options)
+        done = services.subscriptions.change_fetch_options(get_actor(), feed_id, form.build_options)
     except (InvalidError, ExistsError, RateLimitedError) as e:
         if services.subscriptions.get(get_actor(), feed_id).person:
             raise
-        return _page(feed_id, fetch_error=e, options=options), e.http_status
+        return _page(feed_id, fetch_error=e, options=form.build_options(FetchOptions())), e.http_status
     if done.undo:
         words = (
             _("Saved. You read your own copy of this feed now.")
-            if options.is_set
+            if done.is_own_copy
             else _("Saved. You read the shared feed again.")
         )
         return _here(done.feed_id, words, f"feed.{done.undo}")

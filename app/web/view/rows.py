@@ -19,7 +19,7 @@ from app.web.view import i18n
 from app.web.view.faces import render_face
 from app.web.view.highlight import highlight_terms
 from app.web.view.pictures import render_thumb
-from app.web.view.present import format_ago, format_iso, format_moment
+from app.web.view.present import format_ago, format_iso, format_moment, keep_http_url
 from app.web.view.tree import render_tile
 
 #: Characters of an excerpt: in narrow rows, and in wide ones.
@@ -104,12 +104,18 @@ class RowRenderer:
             f'<li><article class="{classes}" data-id="{ident}"{feed} aria-labelledby="t{ident}"'
             f"{_CURRENT if ident == self._open_id else ''}>{thumb}"
             f'<div><h2 id="t{ident}" dir="auto"{i18n.render_lang(row.language)}>'
-            f'<a href="{self._link}{ident}">'
+            f"{self._open_link(row)}"
             f'<bdi class="vh state">{state}</bdi>{self._title(row, title, text)}</a></h2>\n'
             f"{self._line(row, text if title else '')}</div>\n"
             f'<div class="end"><time datetime="{format_iso(row.at)}" title="{escape(format_moment(row.at))}">'
             f"{escape(format_ago(row.at))}</time>\n"
         )
+
+    def _open_link(self, row: EntryRow) -> str:
+        """Return the start tag of a title's link: to the entry, or to its page at the site."""
+        if row.original and (url := keep_http_url(row.url)):
+            return f'<a class="out" href="{escape(url)}" target="_blank" rel="noopener noreferrer">'
+        return f'<a href="{self._link}{row.id}">'
 
     def _split_text(self, row: EntryRow) -> tuple[str, str]:
         """Return a row's title, and its text without the title if it begins with that.

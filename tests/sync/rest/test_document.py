@@ -98,7 +98,7 @@ _BEFORE: dict[str, Callable[[People, World], None]] = {
 
 
 #: What leaves the thing that it is about in another place, or in none.
-_ENDS = {"changeAddress", "mergeTag", "block", "startImport", "undo"}
+_ENDS = {"changeFetching", "changeAddress", "mergeTag", "block", "startImport", "undo"}
 
 
 def void(_: object) -> None:

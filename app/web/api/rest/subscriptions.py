@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import dataclasses
 import datetime as dt
 import math
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Scope
 from app.models.subscriptions.bulk_edit import BulkEditQuery, BulkEditRow, Condition, Order
 from app.models.subscriptions.folder import FolderEditMode
+from app.models.subscriptions.muting import is_hidden_site
 from app.web.api.rest.shapes import (
     FEED,
     FEED_URL,
@@ -42,6 +44,7 @@ from app.web.view.own_addresses import parse_own_handle
 from app.web.view.present import describe_check
 
 TAG = "Subscriptions"
+Minutes = Annotated[int, Meta(ge=1, le=1440)]
 Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]
 
 
@@ -108,12 +111,16 @@ class SubscriptionChange(Body, frozen=True):
 
     `title`: empty for the feed's own title. `folder_ids` replaces all of the feed's folders. `private`: you
     can't share the feed's entries, and your shares of them are visible only to you until you change it back.
+    `hidden`: the stream `all` leaves the feed out; its folders don't. `original`: titles in lists of the web
+    pages open the page at the feed's site.
     """
 
     title: Title | UnsetType = UNSET
     folder_ids: Annotated[tuple[Id, ...], Meta(max_length=50)] | UnsetType = UNSET
     paused: bool | UnsetType = UNSET
     private: bool | UnsetType = UNSET
+    hidden: bool | UnsetType = UNSET
+    original: bool | UnsetType = UNSET
 
 
 class SubscriptionKept(Shape, frozen=True):
@@ -124,12 +131,42 @@ class SubscriptionKept(Shape, frozen=True):
     folder_ids: tuple[Id, ...]
     paused: bool
     private: bool
+    hidden: bool
+    original: bool
 
 
 class Address(Body, frozen=True):
     """The new address of the feed."""
 
     url: Url
+
+
+class Fetching(Shape, frozen=True):
+    """How the feed is fetched for you. With any of these, the feed is your own copy: nobody else can find or
+    share it. `has_password`, `has_cookie`: secrets are stored, and never returned.
+    """
+
+    login: str
+    has_password: bool
+    has_cookie: bool
+    user_agent: str
+    min_minutes: int | None
+    max_minutes: int | None
+
+
+class FetchingChange(Body, frozen=True):
+    """Omitted fields stay unchanged; "" and null remove a value.
+
+    `login`, `password`: for HTTP Basic, sent only to the feed's site. Removing `login` removes the password.
+    `min_minutes`, `max_minutes`: the shortest and the longest time between two checks.
+    """
+
+    login: Annotated[str, Meta(max_length=200)] | UnsetType = UNSET
+    password: Annotated[str, Meta(max_length=400)] | UnsetType = UNSET
+    cookie: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+    user_agent: Annotated[str, Meta(max_length=300)] | UnsetType = UNSET
+    min_minutes: Minutes | UnsetType | None = UNSET
+    max_minutes: Minutes | UnsetType | None = UNSET
 
 
 class Moved(Shape, frozen=True):
@@ -198,10 +235,29 @@ add_example(NewSubscription(url="https://site.example.org/atom.xml", title="A si
 add_example(Subscribed(feed_id=FEED, existed=False, ticket="c9d8a7"))
 add_example(SubscriptionChange(title="My blog", folder_ids=(FOLDER,)))
 add_example(
-    SubscriptionKept(feed_id=FEED, title="My blog", folder_ids=(FOLDER,), paused=False, private=False)
+    SubscriptionKept(
+        feed_id=FEED,
+        title="My blog",
+        folder_ids=(FOLDER,),
+        paused=False,
+        private=False,
+        hidden=False,
+        original=False,
+    )
 )
 add_example(Address(url="https://blog.example.org/new-feed"))
 add_example(Moved(feed_id=FEED, known=False, undo="feed.Zk3vUqJ8mJv1yW2c0n5b3A"))
+add_example(
+    Fetching(
+        login="ann",
+        has_password=True,
+        has_cookie=False,
+        user_agent="",
+        min_minutes=None,
+        max_minutes=60,
+    )
+)
+add_example(FetchingChange(login="ann", password="correct horse", max_minutes=60))  # noqa: S106
 add_example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
 add_example(Tickets(tickets=("c9d8a7",), resting=0, rests_until=None, message="Checking 1 feed"))
 add_example(Bulk(feed_ids=(FEED,), do="add", folder_id=OTHER_FOLDER))
@@ -277,16 +333,30 @@ def get_subscription(actor: Actor, feed_id: int) -> Subscription:
 @add_operation("PATCH", "/subscriptions/{feed_id}", "Update a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
            guarded=True)  # fmt: skip
 def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) -> SubscriptionKept:
-    """Changes the title, the folders, or whether the feed is paused or private."""
+    """Changes the title, the folders, or whether the feed is paused, private or hidden."""
     folders: Sequence[int] | None = None if body.folder_ids is UNSET else body.folder_ids
     title = None if body.title is UNSET else body.title
     paused = None if body.paused is UNSET else body.paused
-    now = get_services().subscriptions.update(actor, feed_id, title=title, folder_ids=folders, paused=paused)
+    now = get_services().subscriptions.update(
+        actor,
+        feed_id,
+        title=title,
+        folder_ids=folders,
+        paused=paused,
+        hidden=None if body.hidden is UNSET else body.hidden,
+        original=None if body.original is UNSET else body.original,
+    )
     private = now.private if body.private is UNSET else body.private
     if private != now.private:
         get_services().sharing.set_feed_private(actor, feed_id, private)
     return SubscriptionKept(
-        feed_id=now.feed_id, title=now.title, folder_ids=now.folder_ids, paused=now.paused, private=private
+        feed_id=now.feed_id,
+        title=now.title,
+        folder_ids=now.folder_ids,
+        paused=now.paused,
+        private=private,
+        hidden=is_hidden_site(now),
+        original=now.original,
     )
 
 
@@ -302,6 +372,36 @@ def unsubscribe(actor: Actor, feed_id: int) -> Undo:
 def change_address(actor: Actor, feed_id: int, body: Address) -> Moved:
     """Title and folders stay. The feed gets a new ID, unless the address is another spelling of its own."""
     done = get_services().subscriptions.change_address(actor, feed_id, body.url)
+    return Moved(feed_id=done.feed_id, known=done.was_known, undo=f"feed.{done.undo}" if done.undo else "")
+
+
+@add_operation("GET", "/subscriptions/{feed_id}/fetching", "Get how a feed is fetched", scope=Scope.READ,
+           tag=TAG)  # fmt: skip
+def get_fetching(actor: Actor, feed_id: int) -> Fetching:
+    """Returns the login, user agent and interval limits, without secrets."""
+    found = get_services().subscriptions.get_fetch_options(actor, feed_id)
+    return Fetching(
+        login=found.login,
+        has_password=bool(found.password),
+        has_cookie=bool(found.cookie),
+        user_agent=found.user_agent,
+        min_minutes=found.min_minutes,
+        max_minutes=found.max_minutes,
+    )
+
+
+@add_operation("POST", "/subscriptions/{feed_id}/fetching", "Change how a feed is fetched",
+           scope=Scope.SUBSCRIBE, tag=TAG, errors=(409,))  # fmt: skip
+def change_fetching(actor: Actor, feed_id: int, body: FetchingChange) -> Moved:
+    """Sets login, cookie, user agent and interval limits. The feed gets a new ID when it becomes your own
+    copy, and when you remove the last of them.
+    """
+    changes = {name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET}
+    if changes.get("login") == "":
+        changes["password"] = ""
+    done = get_services().subscriptions.change_fetch_options(
+        actor, feed_id, lambda before: dataclasses.replace(before, **changes)
+    )
     return Moved(feed_id=done.feed_id, known=done.was_known, undo=f"feed.{done.undo}" if done.undo else "")
 
 

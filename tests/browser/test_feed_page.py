@@ -1,0 +1,157 @@
+"""Feeds in a real browser: the feed page, adding, and the subscriptions on a phone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import clock
+from app.models.accounts.actor import Actor
+from app.models.feeds.discovery import Discovered, FoundFeed
+from tests.browser.conftest import Site
+from tests.browser.test_list_rules import subscribe
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+SIZES = [(390, 844), (720, 900), (1024, 768), (1440, 900)]
+FOUND = FoundFeed(
+    "https://blog.example/atom.xml",
+    "The blog",
+    None,
+    "atom10",
+    7,
+    None,
+    2.0,
+    headlines=("A headline that is far too long for one line " * 4, "Second", "Third"),
+)
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    return add_user(site.services)
+
+
+def find(site: Site, address: str, *feeds: FoundFeed, error: str | None = None) -> None:
+    """Store the result of a search."""
+    gateway = site.services.gateways.discoveries
+    row = gateway.get_or_create(address, clock.now())
+    gateway.store_result(row.key, Discovered(row.address, feeds, error=error), clock.now())
+
+
+def is_wide(page: Page) -> bool:
+    """Return whether the page scrolls sideways."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_settings_are_above_health_and_fit(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    for name in ("News", "A folder with a name that is much too long for any field on a phone"):
+        site.services.folders.create(ann, name)
+    page = visit(login="ann", size=size, touch=size[0] < 700)
+    page.goto(f"/feeds/{feed_id}")
+    assert page.get_by_label("Name", exact=True).bounding_box()["y"] < 420  # type: ignore[index]
+    page.locator(".pick > summary").click()
+    page.get_by_label("News").check()
+    page.get_by_label("New folder").fill("Mine")
+    page.get_by_role("switch", name="Hide from").check()
+    page.locator("#fetching > summary").click()
+    assert not is_wide(page)
+    expect(page.get_by_label("User agent")).to_be_visible()
+    page.get_by_role("button", name="Save").first.click()
+    expect(page.locator("#folders-chosen")).to_have_text(re.compile("Mine, News|News, Mine"))
+    expect(page.get_by_role("switch", name="Hide from")).to_be_checked()
+    assert not is_wide(page)
+
+
+def test_a_found_feed_takes_the_place_of_a_broken_one(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    feeds = site.services.store.database["feeds"]
+    feeds.update_one({"_id": feed_id}, {"$set": {"error": "http_404", "site_url": "https://blog.example/"}})
+    find(site, "https://blog.example/", FOUND)
+    page = visit(login="ann")
+    page.goto(f"/read/feed/{feed_id}")
+    page.get_by_role("button", name="Look for its feed").click()
+    expect(page.locator("#found")).to_contain_text("The blog")
+    # Again, in place.
+    page.get_by_role("button", name="Look for its feed").click()
+    expect(page.locator("#found form")).to_have_count(1)
+    page.get_by_role("button", name="Use this feed instead").click()
+    expect(page.locator(".facts")).to_contain_text(FOUND.url)
+    expect(page.locator(".toast")).to_contain_text("Address changed.")
+
+
+@pytest.mark.parametrize("size", [SIZES[0], SIZES[3]])
+def test_a_found_feed_shows_its_headlines_and_another_can_follow(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    site.services.folders.create(ann, "News")
+    find(site, "https://blog.example/", FOUND)
+    page = visit(login="ann", size=size)
+    page.goto("/add")
+    expect(page.get_by_label("Address of a site")).to_be_focused()
+    page.get_by_label("Address of a site").fill("https://blog.example/")
+    page.keyboard.press("Enter")
+    lines = page.locator("#found .latest > span")
+    expect(lines).to_have_count(3)
+    # Each takes one line, however long it is.
+    assert len({round(line.bounding_box()["height"]) for line in lines.all()}) == 1  # type: ignore[index]
+    assert not is_wide(page)
+    assert page.locator("#folder-names option").evaluate_all("(all) => all.map((one) => one.value)") == [
+        "News"
+    ]
+    page.get_by_label("Folder").fill("Blogs")
+    page.get_by_role("button", name="Subscribe and add another").click()
+    expect(page.get_by_role("status").filter(has_text="You subscribe to")).to_be_visible()
+    expect(page.get_by_label("Address of a site")).to_be_focused()
+    expect(page.get_by_label("Address of a site")).to_have_value("")
+    assert [folder.name for folder in site.services.folders.list_folders(ann)] == ["Blogs", "News"]
+
+
+def test_a_phone_shows_feeds_before_filters(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", size=(390, 844), touch=True)
+    page.goto("/subscriptions")
+    controls = "main :is(a, button, input, select):not([type=hidden])"
+    first = page.locator(".feeds .name a").first
+    before = page.evaluate(
+        """([controls, place]) => [...document.querySelectorAll(controls)]
+          .filter((one) => one.checkVisibility() && one.getBoundingClientRect().top < place).length""",
+        [controls, first.bounding_box()["y"]],  # type: ignore[index]
+    )
+    assert before <= 6
+    expect(page.get_by_label("Sort by")).to_be_hidden()
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_label("Sort by")).to_be_visible()
+    expect(page.get_by_role("button", name="Move", exact=True)).to_be_hidden()
+    page.locator(".feeds input[name=feed]").first.check()
+    expect(page.get_by_role("button", name="Move", exact=True)).to_be_visible()
+    assert not is_wide(page)
+
+
+def test_without_scripts_the_phone_has_all_filters(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", size=(390, 844), js=False)
+    page.goto("/subscriptions")
+    expect(page.get_by_label("Sort by")).to_be_visible()
+    expect(page.get_by_role("button", name="Move", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Filter")).to_be_hidden()
+
+
+def test_a_title_opens_the_original_page_and_is_read(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    site.services.subscriptions.update(ann, feed_id, original=True)
+    page = visit(login="ann")
+    page.goto(f"/read/feed/{feed_id}")
+    link = page.locator("#rows h2 a").first
+    expect(link).to_have_attribute("target", "_blank")
+    with page.context.expect_page() as opened:
+        link.click()
+    opened.value.close()
+    expect(page.locator("#rows .row").first).to_have_class(re.compile("is-read"))
+    assert "entry=" not in page.url
