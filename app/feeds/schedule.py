@@ -58,7 +58,7 @@ class Limits:
         """Read the bounds from the settings."""
         return cls(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(cls)})
 
-    def restrict(self, min_minutes: int | None, max_minutes: int | None) -> Limits:
+    def derive_limits(self, min_minutes: int | None, max_minutes: int | None) -> Limits:
         """Return the bounds with a reader's own limits; the server's shortest interval still holds."""
         low = max(self.poll_min, 60 * (min_minutes or 0))
         high = max(low, min(self.poll_max, 60 * max_minutes) if max_minutes else self.poll_max)

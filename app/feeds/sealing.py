@@ -15,7 +15,7 @@ def derive_key(secret_key: str) -> bytes:
     return hmac.digest(secret_key.encode(), _PURPOSE, hashlib.sha256) if secret_key else b""
 
 
-def seal(key: bytes, plain: bytes, name: bytes) -> bytes:
+def encrypt_text(key: bytes, plain: bytes, name: bytes) -> bytes:
     """Return an encrypted text that only opens for the same name."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 4 MB that few processes need
 
@@ -24,7 +24,7 @@ def seal(key: bytes, plain: bytes, name: bytes) -> bytes:
 
 
 def open_seal(key: bytes, sealed: bytes, name: bytes) -> bytes | None:
-    """Return the text in a seal; None: it is another one's, or the key has changed."""
+    """Return the text in a seal; None: it is another name's, or the key has changed."""
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

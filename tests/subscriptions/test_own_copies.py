@@ -169,13 +169,13 @@ def test_V14_secrets_are_nowhere_in_the_database(services: Services, ann: Actor,
 
 def test_a_seal_opens_only_for_its_reader_and_key() -> None:
     secrets = FetchSecrets("a key of this server")
-    sealed = secrets.seal(OPTIONS, 7)
+    sealed = secrets.encrypt_options(OPTIONS, 7)
     assert secrets.open(sealed, 7) == OPTIONS
     assert secrets.open(sealed, 8) == FetchOptions()
     assert FetchSecrets("another key").open(sealed, 7) == FetchOptions()
-    assert secrets.seal(OPTIONS, 7) != sealed
+    assert secrets.encrypt_options(OPTIONS, 7) != sealed
     with pytest.raises(InvalidError):
-        FetchSecrets("").seal(OPTIONS, 7)
+        FetchSecrets("").encrypt_options(OPTIONS, 7)
 
 
 def test_options_lead_to_a_copy_and_back(services: Services, ann: Actor, web: Web) -> None:
@@ -211,7 +211,7 @@ def test_interval_limits_hold_within_those_of_the_server(
     assert waits[seldom] >= dt.timedelta(minutes=600)
     assert waits[often] <= dt.timedelta(minutes=11)
     bounds = services.pull._digester._bounds
-    assert bounds.restrict(None, 1).poll_max >= bounds.poll_min
+    assert bounds.derive_limits(None, 1).poll_max >= bounds.poll_min
     # Quiet polls keep to them, too.
     (poll,) = services.gateways.feeds.find_polls([seldom])
     assert (poll.min_minutes, poll.max_minutes) == (600, None)

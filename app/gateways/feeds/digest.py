@@ -324,7 +324,7 @@ class Digester:
         """Return the bounds of a feed's schedule, within those of the server."""
         if feed.min_minutes is None and feed.max_minutes is None:
             return self._bounds
-        return self._bounds.restrict(feed.min_minutes, feed.max_minutes)
+        return self._bounds.derive_limits(feed.min_minutes, feed.max_minutes)
 
     def _entry(self, entry: ParsedEntry, guid_hash: bytes, at: dt.datetime, now: dt.datetime) -> NewEntry:
         published = find_published(entry, now)

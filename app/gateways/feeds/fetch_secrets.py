@@ -26,7 +26,7 @@ class FetchSecrets:
     def __init__(self, secret_key: str) -> None:
         self._key = sealing.derive_key(secret_key)
 
-    def seal(self, options: FetchOptions, user_id: int) -> bytes:
+    def encrypt_options(self, options: FetchOptions, user_id: int) -> bytes:
         """Return the options of a reader, encrypted.
 
         Raises:
@@ -34,7 +34,9 @@ class FetchSecrets:
         """
         if not self._key:
             raise InvalidError("This server has no key for secrets. Ask its administrator to set one.")
-        return sealing.seal(self._key, json.dumps(dataclasses.asdict(options)).encode(), _name(user_id))
+        return sealing.encrypt_text(
+            self._key, json.dumps(dataclasses.asdict(options)).encode(), _name(user_id)
+        )
 
     def open(self, sealed: bytes | None, user_id: int | None) -> FetchOptions:
         """Return the options in a seal; none if the key has changed since."""

@@ -1,7 +1,7 @@
 """How one reader has a feed fetched: login, cookie, user agent and interval limits. Pure.
 
-Whoever sets one of these gets a copy of the feed of their own. Nobody else can find or subscribe to the copy,
-so one reader's login, cookie or pace never changes what others get (security.md V08).
+A reader who sets one of these gets a copy of the feed of their own. Nobody else can find or subscribe to the
+copy, so one reader's login, cookie or pace never changes what others get (security.md V08).
 """
 
 from __future__ import annotations

@@ -386,7 +386,7 @@ class SubscriptionService:
     ) -> Feed:
         """Return the actor's own copy of the feed at an address, with these options."""
         options = check_fetch_options(options)
-        sealed = self._secrets.seal(options, actor.user_id)
+        sealed = self._secrets.encrypt_options(options, actor.user_id)
         feed = self._feeds.get_or_create_private(url, actor.user_id, title, now)
         self._feeds.set_fetch_options(feed, options, sealed, now)
         return feed
