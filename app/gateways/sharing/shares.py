@@ -475,7 +475,7 @@ class SharingGateway:
 
     def find_own_shares(self, user_id: int, origin_ids: Sequence[int]) -> dict[int, Share]:
         """Return a person's own shares of entries, by entry id."""
-        return self._shares.find_own(user_id, origin_ids)
+        return self._shares.find_own(user_id, origin_ids) if origin_ids else {}
 
     def render_note(self, share: Share) -> str:
         """Return a share's note as HTML."""

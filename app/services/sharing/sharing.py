@@ -339,7 +339,7 @@ class SharingService:
     def find_own_shares(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, Share]:
         """Return the actor's own shares of feeds' entries, by entry id."""
         require_permission(actor, Permission.ENTRY_READ)
-        return self._sharing.find_own_shares(actor.user_id, entry_ids) if entry_ids else {}
+        return self._sharing.find_own_shares(actor.user_id, entry_ids)
 
     def get_audience(self, actor: Actor) -> Audience:
         """Return the audience of the actor's stream, or the default if there is no profile yet."""

@@ -53,6 +53,10 @@ def split_strokes(key: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+#: Keys of the tree that a table of shortcuts shows; they can't be changed.
+TREE_KEYS = {"move": ("ArrowUp", "ArrowDown"), "ends": ("Home", "End")}
+
+
 def is_character(key: str) -> bool:
     """Return whether typing or speaking a text would press this key (WCAG 2.1.4)."""
     return not key.startswith("Ctrl+") and key.removeprefix("Shift+") not in NAMED - {"Space"}

@@ -100,6 +100,7 @@ def install(app: Flask, tree_cache: int) -> None:
         key_hint=get_key_hint,
         key_labels=names.format_labels,
         key_name=get_key_name,
+        tree_keys=names.TREE_KEYS,
         key_suffix=format_key_suffix,
         named=render_button_name,
         feed_message=describe_feed_error,
