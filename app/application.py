@@ -10,7 +10,7 @@ from app.config import Settings
 from app.web import context, errors, pages, request_scope
 from app.web.api import fever, greader, programs
 from app.web.assets import assets, compress
-from app.web.security import headers, hosts, keyfile, sessions
+from app.web.security import headers, hosts, kept_pages, keyfile, sessions
 from app.web.view import compiled, i18n, render
 
 
@@ -30,6 +30,7 @@ def build(settings: Settings, services: Services | None = None) -> Flask:
     headers.install(app, base_url)
     hosts.install(app, settings)
     sessions.install(app)
+    kept_pages.install(app)
     render.install(app, settings.tree_cache)
     i18n.install(app)
     compiled.install(app)

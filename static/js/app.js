@@ -1,4 +1,5 @@
 // The entry point: every page has shortcuts, messages and help; the reader has the rest.
+import "./kept.js";
 import "./trusted.js";
 import "./zone.js";
 import { act, later, register, to } from "./actions.js";

@@ -366,6 +366,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/@<name>/atom.xml", "GET"): {},
     ("/@<name>/feed.json", "GET"): {},
     ("/api/live", "POST"): {},
+    ("/api/session", "GET"): {},
     ("/events", "GET"): {},
 }
 

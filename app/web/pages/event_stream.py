@@ -23,6 +23,12 @@ def create_pass() -> Response:
     )
 
 
+@bp.get("/api/session")
+def check_session() -> Response:
+    """Answer pages that the browser kept; without a session, the answer has status 401."""
+    return jsonify()
+
+
 @bp.get("/events")
 @allow_strangers
 def answer_events() -> Response:

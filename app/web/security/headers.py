@@ -99,7 +99,8 @@ def get_referrer_policy(base_url: str) -> str:
 
 
 def _caching(response: Response) -> None:
-    # Answers that depend on the user are stored nowhere (W18). Static files set their own header.
+    # Answers that depend on the user are stored nowhere (W18), except pages that guard themselves
+    # (:mod:`app.web.security.kept_pages`). Static files set their own header.
     if "Cache-Control" not in response.headers:
         response.headers["Cache-Control"] = "no-store"
     if not g.get("public_bytes"):
