@@ -116,7 +116,7 @@ def _set_mark(response: Response) -> Response:
     secure, known = get_web().secure, _find_mark()
     new_token = g.get("new_token")
     if new_token is not None:
-        # Someone logs in or out: whatever was shown before is no longer theirs to see.
+        # Someone logs in or out, and must not see the pages of the account before.
         for name in (get_mark_name(secure), get_proof_name(secure)):
             if name in request.cookies:
                 response.delete_cookie(name, secure=secure, samesite="Lax", path="/")
