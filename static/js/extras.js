@@ -6,6 +6,14 @@ function menus(event) {
   }
 }
 
+// A command closes the menu of an article that it was in, and what it opens isn't covered.
+function done(button) {
+  const menu = button?.closest("#article > .bar > .menu:not(.share-menu)");
+  if (!menu || button.matches("summary")) return;
+  if (menu.contains(document.activeElement)) menu.querySelector("summary").focus({ preventScroll: true });
+  menu.open = false;
+}
+
 // The script for moving items in the tree loads when the pointer or focus gets near the tree.
 function tools() {
   const tree = document.getElementById("tree");
@@ -28,6 +36,7 @@ export function start(act) {
   document.addEventListener("click", (event) => {
     menus(event);
     const button = event.target.closest("[data-key]");
+    done(button);
     if (button && !event.ctrlKey && !event.metaKey && act(button.dataset.key, button)) event.preventDefault();
   });
   document.addEventListener("keydown", (event) => {

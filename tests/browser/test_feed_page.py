@@ -57,7 +57,7 @@ def test_settings_are_above_health_and_fit(
     page.goto(f"/feeds/{feed_id}")
     assert page.get_by_label("Name", exact=True).bounding_box()["y"] < 420  # type: ignore[index]
     page.locator(".pick > summary").click()
-    page.get_by_label("News").check()
+    page.get_by_role("checkbox", name="News").check()
     page.get_by_label("New folder").fill("Mine")
     page.get_by_role("switch", name="Hide from").check()
     page.locator("#fetching > summary").click()

@@ -272,9 +272,9 @@ def test_single_lines_beside_an_entry_show_the_headline(site: Site, visit: Visit
 
 
 @pytest.mark.parametrize(
-    ("size", "height"), [(WIDE, 56), ((900, 700), 56), ((1024, 768), 56), ((390, 844), 104)]
+    ("size", "height"), [(WIDE, 56), ((1200, 700), 56), ((1024, 768), 104), ((390, 844), 104)]
 )
-def test_the_head_of_a_list_is_one_line_and_two_on_a_phone(
+def test_the_head_of_a_list_is_one_line_and_two_in_a_narrow_pane(
     site: Site, visit: Visit, ann: Actor, size: tuple[int, int], height: int
 ) -> None:
     subscribe(site, ann, 5)

@@ -14,13 +14,14 @@ function set(bar, width) {
   localStorage.setItem(KEY, JSON.stringify({ ...kept(), [bar.dataset.width]: fits }));
 }
 
-const width = (bar) => bar.previousElementSibling.getBoundingClientRect().width;
+const pane = (bar) => bar.previousElementSibling ?? document.getElementById("tree");
+const width = (bar) => pane(bar).getBoundingClientRect().width;
 const mirrored = () => root.dir === "rtl";
 
 function dragged(event) {
   const bar = event.target;
   if (!bar.hasPointerCapture?.(event.pointerId) || !bar.matches("[data-width]")) return;
-  const { left, right } = bar.previousElementSibling.getBoundingClientRect();
+  const { left, right } = pane(bar).getBoundingClientRect();
   set(bar, mirrored() ? right - event.clientX : event.clientX - left);
 }
 
