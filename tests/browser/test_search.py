@@ -84,7 +84,7 @@ def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> 
     page.locator("#labels a", has_text="Later").click()
     expect(page.locator("#rows .row")).to_have_count(1)
     press(page, "g+t")
-    expect(page.get_by_role("heading", name="Tags", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Tags", exact=True)).to_be_visible()
     bare = visit(login="ann", js=False)
     bare.goto("/tags")
     line = bare.locator(".tag-lines > li").first
