@@ -65,7 +65,7 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
         expect(choice.locator("input")).to_be_checked()
         shot(page, "wide-found")
         page.get_by_label("Folder").fill("Blogs")
-        page.get_by_role("button", name="Subscribe").click()
+        page.get_by_role("button", name="Subscribe", exact=True).click()
 
         expect(page).to_have_url(re.compile(r"/read/feed/\d+$"))
         expect(page.locator("#rows .row").first).to_be_visible(timeout=WAIT)
@@ -90,7 +90,7 @@ def test_adding_without_scripts(
         with page.expect_navigation():
             page.get_by_role("button", name="Find feeds").click()
         again = page.get_by_role("button", name="Check again")
-        subscribe = page.get_by_role("button", name="Subscribe")
+        subscribe = page.get_by_role("button", name="Subscribe", exact=True)
         for _ in range(100):
             expect(again.or_(subscribe)).to_be_visible()  # neither is there while the next page comes
             if subscribe.is_visible():

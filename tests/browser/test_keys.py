@@ -178,10 +178,11 @@ def _paging(d: Desk) -> None:
 
 def _screen(d: Desk) -> None:
     tree, rows, article = (d.page.locator(f".pane-{name}") for name in ("tree", "list", "article"))
+    feeds = d.page.locator("#feeds")
     d.press("tree")
-    expect(tree).to_be_hidden()
+    expect(feeds).to_be_hidden()
     d.press("tree")
-    expect(tree).to_be_visible()
+    expect(feeds).to_be_visible()
     d.press("full-screen")
     expect(tree).to_be_hidden()
     expect(rows).to_be_hidden()

@@ -325,6 +325,7 @@ class ReadingService:
 
         Within the stream of recently read entries nothing is recorded: going through it would turn it over.
         """
+        require_permission(actor, Permission.ENTRY_READ)
         if ref.kind is not StreamKind.RECENT and article.read and article.markable:
             self._recent_reads.record(actor.user_id, [article.entry.id], clock.now())
 

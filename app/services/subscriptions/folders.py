@@ -61,6 +61,7 @@ class FolderService:
         Raises:
             InvalidError: the name is invalid, or there are too many folders.
         """
+        require_permission(actor, Permission.FOLDER_EDIT)
         name = " ".join(name.split())
         mine = self.list_folders(actor)
         paths = build_folder_paths(mine)

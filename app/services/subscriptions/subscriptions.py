@@ -152,6 +152,7 @@ class SubscriptionService:
         Raises:
             NotFoundError: the actor isn't subscribed to this feed.
         """
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._feeds.get(self.get(actor, feed_id).feed_id)
 
     def find_successor(self, actor: Actor, feed_id: int) -> int | None:
@@ -338,11 +339,13 @@ class SubscriptionService:
         Raises:
             NotFoundError: the actor isn't subscribed to this feed.
         """
-        return self.open_fetch_options(self.get_feed(actor, feed_id))
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self.open_fetch_options(actor, self.get_feed(actor, feed_id))
 
-    def open_fetch_options(self, feed: Feed) -> FetchOptions:
-        """Return how the only reader of a feed has it fetched, with the secrets."""
-        return self._secrets.open(feed.sealed, feed.private_to)
+    def open_fetch_options(self, actor: Actor, feed: Feed) -> FetchOptions:
+        """Return how the actor, the only reader of a feed, has it fetched, with the secrets."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._secrets.open(feed.sealed, actor.user_id if feed.private_to else None)
 
     def change_fetch_options(
         self, actor: Actor, feed_id: int, change: Callable[[FetchOptions], FetchOptions]
@@ -360,7 +363,7 @@ class SubscriptionService:
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         mine, now = self._fetched(actor, feed_id), clock.now()
         feed = self._feeds.get(mine.feed_id)
-        options = check_fetch_options(change(self.open_fetch_options(feed)))
+        options = check_fetch_options(change(self.open_fetch_options(actor, feed)))
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         is_own = feed.private_to is not None
         if not options.is_set and not is_own:
