@@ -71,7 +71,7 @@ def test_nobody_looks_nothing_is_asked(site: Site, visit: Visit, root: str) -> N
     page.on("request", lambda request: asked.append(request.url))
     page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     page.clock.run_for(20_000)
-    # The tree joins the events that all of this person's pages share; figures are only asked for by who looks.
+    # The tree joins the events of all pages; figures are only asked for where someone looks.
     assert not [url for url in asked if "/admin" in url]
 
 
