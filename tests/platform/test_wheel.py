@@ -63,7 +63,9 @@ def sources() -> Iterator[Path]:
         copy.mkdir()
         for name in (*SOURCES, *TEXTS):
             if (REPO / name).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__", "*.png")
+                # Pictures of the documentation aren't part of any package.
+                pictures = ("*.png",) if name == "docs" else ()
+                ignored = shutil.ignore_patterns("__pycache__", *pictures)
                 shutil.copytree(REPO / name, copy / name, symlinks=True, ignore=ignored)
             else:
                 shutil.copy2(REPO / name, copy / name)
