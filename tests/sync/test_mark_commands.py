@@ -38,8 +38,13 @@ class CommandLog(monitoring.CommandListener):
     def __init__(self) -> None:
         self.names: list[str] = []
         self.waits: list[Any] = []
+        #: How long the notes of what was read wait, which a thread sends beside the mark.
+        self.notes: list[Any] = []
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command.get(event.command_name) == "recentreads":
+            self.notes.append(event.command.get("writeConcern", {}).get("w"))
+            return
         self.names.append(f"{event.command_name} {event.command.get(event.command_name)}")
         if event.command_name in ("insert", "update", "findAndModify"):
             self.waits.append(event.command.get("writeConcern", {}).get("w"))
@@ -115,6 +120,7 @@ def test_one_mark_sends_five_commands_and_waits_for_the_disk_once(
     mark(entries[1])
     assert log.names == CALLER + MARK
     assert log.waits == [1, "majority"]
+    assert set(log.notes) <= {0}
     assert services.reading.find_read_states(ann, entries[:3]) == {
         entries[0]: True,
         entries[1]: True,
