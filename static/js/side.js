@@ -26,7 +26,7 @@ function open() {
   (revealCurrent() ?? side().querySelector("a")).focus({ preventScroll: true });
 }
 
-// Whoever opened it has the focus again, unless something else got it.
+// Returns the focus to where it was, unless a link takes it elsewhere.
 export function close(back = true) {
   if (!isOpen()) return false;
   set(false);

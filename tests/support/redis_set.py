@@ -188,4 +188,4 @@ def wait_until(holds: object, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it took too long"
-        time.sleep(0.05)
+        time.sleep(0.05)  # other processes change their state, and nothing tells when
