@@ -345,6 +345,9 @@ class SubscriptionService:
     def open_fetch_options(self, actor: Actor, feed: Feed) -> FetchOptions:
         """Return how the actor, the only reader of a feed, has it fetched, with the secrets."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._open(actor, feed)
+
+    def _open(self, actor: Actor, feed: Feed) -> FetchOptions:
         return self._secrets.open(feed.sealed, actor.user_id if feed.private_to else None)
 
     def change_fetch_options(
@@ -363,7 +366,7 @@ class SubscriptionService:
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         mine, now = self._fetched(actor, feed_id), clock.now()
         feed = self._feeds.get(mine.feed_id)
-        options = check_fetch_options(change(self.open_fetch_options(actor, feed)))
+        options = check_fetch_options(change(self._open(actor, feed)))
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         is_own = feed.private_to is not None
         if not options.is_set and not is_own:
