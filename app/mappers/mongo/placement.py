@@ -1,0 +1,56 @@
+"""Where each collection lives, and by which field its documents are spread over servers.
+
+The one table of that: the documentation, ``eventr admin shard`` and the mover of people read it, and a test holds
+it against all collections.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+
+class Home(enum.StrEnum):
+    """The kind of store that holds a collection."""
+
+    #: The home store: accounts, feeds, and all that people do together.
+    HOME = "home"
+    #: The home store, spread by MongoDB's own sharding when it is a cluster.
+    GIANT = "giant"
+    #: The cell of a person: what belongs to one person alone.
+    CELL = "cell"
+
+
+class Placement(NamedTuple):
+    """``key``: the field that says who or what a document belongs to."""
+
+    home: Home
+    key: str
+
+
+def _put(home: Home, key: str, *names: str) -> dict[str, Placement]:
+    return {name: Placement(home, key) for name in names}
+
+
+PLACEMENTS: dict[str, Placement] = {
+    # Entries and their old index: by far the most bytes, always read by feed.
+    **_put(Home.GIANT, "feed_id", "entries", "searchables"),
+    # What one person has, and nobody else reads.
+    **_put(
+        Home.CELL, "user_id",
+        "changes", "folders", "idempotency", "import_marks", "import_parts", "imports", "marks", "notifications",
+        "personal_export_parts", "personal_exports", "playback", "recentreads", "removals", "searches",
+        "short_ids", "snapshots", "streamviews", "subscriptions", "tags", "undos",
+    ),
+    # Accounts: sessions and tokens are looked up by their secret, before anybody knows whose they are.
+    **_put(Home.HOME, "_id", "users"),
+    **_put(Home.HOME, "user_id", "sessions", "tokens", "resets", "devices", "profiles", "ties", "reports",
+           "shares", "likes", "comments", "comment_undos", "files", "uploads", "hubsubs"),
+    **_put(Home.HOME, "_id", "usage"),
+    **_put(Home.HOME, "by", "invites"),
+    # Feeds and what their fetching leaves.
+    **_put(Home.HOME, "_id", "feeds", "discoveries", "sources", "blobs", "trends", "orphans", "packs",
+           "systemkeys", "import_slots", "index_removals", "index_state", "media_cleaning", "later_dead",
+           "schema", "fetches"),
+    **_put(Home.HOME, "feed_id", "websubs"),
+}  # fmt: skip
