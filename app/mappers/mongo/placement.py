@@ -1,7 +1,7 @@
 """Where each collection lives, and by which field its documents are spread over servers.
 
-The one table of that: the documentation, ``eventr admin shard`` and the mover of people read it, and a test holds
-it against all collections.
+The documentation, ``eventr admin shard`` and the mover of people read this table, and a test compares it
+with all collections.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ def _put(home: Home, key: str, *names: str) -> dict[str, Placement]:
 PLACEMENTS: dict[str, Placement] = {
     # Entries and their old index: by far the most bytes, always read by feed.
     **_put(Home.GIANT, "feed_id", "entries", "searchables"),
-    # What one person has, and nobody else reads.
+    # Subscriptions, read marks and all else that only one person reads.
     **_put(
         Home.CELL, "user_id",
-        "changes", "folders", "idempotency", "import_marks", "import_parts", "imports", "marks", "notifications",
+        "changes", "folders", "idempotency", "import_marks", "import_parts", "imports", "marks",
+        "notifications",
         "personal_export_parts", "personal_exports", "playback", "recentreads", "removals", "searches",
         "short_ids", "snapshots", "streamviews", "subscriptions", "tags", "undos",
     ),
-    # Accounts: sessions and tokens are looked up by their secret, before anybody knows whose they are.
+    # Accounts: sessions and tokens are looked up by their secret, before their user is known.
     **_put(Home.HOME, "_id", "users"),
     **_put(Home.HOME, "user_id", "sessions", "tokens", "resets", "devices", "profiles", "ties", "reports",
            "shares", "likes", "comments", "comment_undos", "files", "uploads", "hubsubs"),
