@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from app.errors import SettingsError
 from app.models.jobs import redis_address
 from app.models.media import store_address
+from app.models.operations import cells
 
 PREFIX = "EVENTR_"
 _TRUE = {"1", "true", "yes", "on"}
@@ -99,6 +100,15 @@ def _is_origin(address: str) -> bool:
 def _database(value: str) -> str | None:
     fits = value.isprintable() and 0 < len(value.encode()) < 64 and not set('/\\. "$') & set(value)
     return None if fits else "must be a name of at most 63 bytes without spaces, dots, slashes, quotes or $"
+
+
+def _cells(value: str) -> str | None:
+    try:
+        cells.parse_cells(value)
+    except ValueError:
+        # The message quotes no address, because it may contain a password.
+        return "must contain different names with addresses, like c1=mongodb://…, separated by spaces"
+    return None
 
 
 def _header(value: str) -> str | None:
@@ -211,6 +221,12 @@ class Settings:
         common=True,
     )
     mongodb_name: str = _row("eventr", "Name of the MongoDB database", _database)
+    cells: str = _row(
+        "",
+        "More replica sets for people's data, as NAME=URI, separated by spaces; empty: the first one only",
+        _cells,
+        secret=True,
+    )
     redis_url: str = _row(
         "",
         (

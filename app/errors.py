@@ -22,6 +22,8 @@
  ├── RateLimitedError          too often (429)
  ├── StoreError                MongoDB or Redis isn't responding (503)
  │   ├── NoSpaceError          a disk is almost full, so nothing big is stored (503)
+ │   ├── CellError             the replica set that holds a person's data isn't responding (503)
+ │   ├── MovingError           a person's data is being moved to another one, so they can only read (503)
  │   ├── MediaStoreError       a store of pictures and files isn't responding (503)
  │   ├── DrainingError         a queue currently accepts no new jobs (503)
  │   └── SearchUnavailableError  the search index can't be read or written (503)
@@ -242,6 +244,22 @@ class NoSpaceError(StoreError):
     default = N_(
         "The server's disk is almost full, so Eventr fetches and imports nothing. Reading still works. Try "
         "again later, or tell the administrator."
+    )
+
+
+class CellError(StoreError):
+    code = "cell_unavailable"
+    default = N_(
+        "The server that stores your data isn't responding. Nothing was lost. Try again in a minute."
+    )
+
+
+class MovingError(StoreError):
+    code = "moving"
+    #: Seconds after which writes may be possible again, for ``Retry-After``.
+    RETRY_SECONDS: ClassVar[int] = 5
+    default = N_(
+        "Your account is moving to another server. You can read; changes are possible again in a few seconds."
     )
 
 

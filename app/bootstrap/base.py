@@ -10,6 +10,7 @@ from app.adapters.redis.host_budget import RedisBudget
 from app.adapters.redis.job_engine import RedisEngine
 from app.adapters.redis.jobs import RedisJobs
 from app.adapters.redis.later import RedisLater
+from app.adapters.redis.place_epoch import RedisPlaceEpoch
 from app.adapters.redis.rate_limit import RedisLimiter
 from app.adapters.redis.stats import RedisStats
 from app.adapters.search.local import LocalSearch
@@ -17,7 +18,9 @@ from app.bootstrap.stores import Gateways, Mappers
 from app.config import Settings
 from app.errors import SettingsError
 from app.gateways.reading.search_engine import FallbackSearch
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
+from app.models.operations.cells import parse_cells
 from app.ports import SearchPort
 from app.runtime import redis_connections as connections
 from app.runtime.lazy import lazy
@@ -37,6 +40,14 @@ class Base:
         return Store(self.settings.mongodb_uri, self.settings.mongodb_name)
 
     @lazy
+    def cells(self) -> Cells:
+        """The replica sets of people's data; without EVENTR_CELLS, the home store alone."""
+        settings = self.settings
+        addresses = parse_cells(settings.cells)
+        read_epoch = RedisPlaceEpoch(settings.redis_url).read if addresses else None
+        return Cells(self.store, addresses, settings.mongodb_name, read_epoch)
+
+    @lazy
     def jobs(self) -> RedisJobs:
         """The port through which jobs are enqueued and awaited."""
         return RedisJobs(self.settings)
@@ -54,12 +65,12 @@ class Base:
     @lazy
     def mappers(self) -> Mappers:
         """For gateways only."""
-        return Mappers(self.store, self.settings)
+        return Mappers(self.store, self.cells, self.settings)
 
     @lazy
     def gateways(self) -> Gateways:
         """For services and tests only."""
-        return Gateways(self.store, self.mappers, self.media_stores, self.settings)
+        return Gateways(self.store, self.cells, self.mappers, self.media_stores, self.settings)
 
     @lazy
     def free_space(self) -> FreeSpace:

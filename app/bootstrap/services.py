@@ -11,6 +11,7 @@ builds only what it needs, and building before a fork is safe.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
@@ -22,6 +23,7 @@ from app.bootstrap.operations import OperationsServices
 from app.bootstrap.privacy import PrivacyServices
 from app.bootstrap.sync import SyncServices
 from app.config import Settings
+from app.errors import CellError
 from app.feeds.fetch.fetcher import Fetcher
 from app.mappers.mongo.migrations.migrator import Migrator, Upgrade
 from app.mappers.mongo.migrations.table import is_current
@@ -54,7 +56,12 @@ class Services(
 
         Safe to repeat, and to call from several processes at once.
         """
-        return Migrator(self.store, metadata.version("eventr"), cancelled=cancelled).run()
+        done = Migrator(self.store, metadata.version("eventr"), cancelled=cancelled).run()
+        with contextlib.suppress(
+            CellError
+        ):  # a cell that is down stops nobody else; prepared at the next start
+            self.cells.prepare()
+        return done
 
     def require_schema(self, seconds: float) -> bool:
         """Return whether the database is new or has this program's schema; False: its schema is older.
@@ -72,7 +79,7 @@ class Services(
         """Close the connections that were opened."""
         names = (
             *("media_stores", "search_index", "limiter", "budget", "figures", "engine", "events", "jobs"),
-            *("later", "store"),
+            *("later", "cells", "store"),
         )
         for name in names:
             if (part := self.__dict__.get(name)) is not None:

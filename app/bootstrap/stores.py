@@ -105,6 +105,7 @@ from app.mappers.media.references import ReferenceMapper
 from app.mappers.media.sources import SourceMapper
 from app.mappers.media.uploads import UploadMapper
 from app.mappers.media.usage import UsageMapper
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
 from app.mappers.notifications.devices import DeviceMapper
 from app.mappers.notifications.notifications import NotificationMapper
@@ -155,10 +156,11 @@ def build_picture_signer(settings: Settings) -> PictureSigner:
 
 
 class Mappers:
-    """One mapper of each kind, on one database."""
+    """One mapper of each kind, on the home store or on the cells."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, cells: Cells, settings: Settings) -> None:
         database = store.database
+        self.places = cells.places
         self.feeds = FeedMapper(database)
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
@@ -227,7 +229,9 @@ class Mappers:
 class Gateways:
     """One gateway of each kind, over the mappers and the media stores."""
 
-    def __init__(self, store: Store, mappers: Mappers, media: MediaStores, settings: Settings) -> None:
+    def __init__(
+        self, store: Store, cells: Cells, mappers: Mappers, media: MediaStores, settings: Settings
+    ) -> None:
         m = mappers
         start = StartRule(dt.timedelta(days=settings.unread_days), settings.unread_min, settings.unread_max)
         keep, keep_bytes = settings.retention_entries, settings.retention_bytes

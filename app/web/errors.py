@@ -10,7 +10,7 @@ from flask_babel import gettext as _
 from werkzeug.exceptions import HTTPException
 
 from app import logs
-from app.errors import N_, AuthRequiredError, EventrError, RateLimitedError
+from app.errors import N_, AuthRequiredError, EventrError, MovingError, RateLimitedError
 from app.web import problems
 from app.web.api import programs
 from app.web.security.redirects import get_safe_next
@@ -122,6 +122,8 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
     _add_retry_after(response)
     if isinstance(error, RateLimitedError):
         response.headers["Retry-After"] = str(error.ids.get("retry_after", 60))
+    elif isinstance(error, MovingError):
+        response.headers["Retry-After"] = str(MovingError.RETRY_SECONDS)
     return response
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pymongo
@@ -117,6 +118,19 @@ INDEXES: dict[str, list[IndexModel]] = {
         # Reports about a thing that may be gone; reports about a person, for decisions and erasure.
         IndexModel([("thing", _UP)], name="thing"),
         IndexModel([("whom", _UP)], name="whom"),
+    ],
+    "places": [
+        # The people of a cell, and the moves that aren't finished.
+        IndexModel([("cell", _UP), ("_id", _UP)], name="cell"),
+        IndexModel([("state", _UP), ("_id", _UP)], name="state"),
+    ],
+    "feed_readers": [
+        # How many people of a cell read a feed.
+        IndexModel([("feed_id", _UP), ("cell", _UP)], name="feed_cell", unique=True),
+    ],
+    "entry_keepers": [
+        # How many people of a cell keep an entry.
+        IndexModel([("entry_id", _UP), ("cell", _UP)], name="entry_cell", unique=True),
     ],
     "ties": [
         # Relationships of a user to other people, and of other people to a user.
@@ -378,12 +392,13 @@ INDEXES: dict[str, list[IndexModel]] = {
 
 
 @translate_errors
-def ensure_indexes(database: Database[dict[str, Any]]) -> None:
-    """Create all indexes; safe to call again."""
+def ensure_indexes(database: Database[dict[str, Any]], names: Collection[str] = tuple(INDEXES)) -> None:
+    """Create all indexes of these collections; safe to call again."""
     # None would mean the client's own limit for statements.
     with pymongo.timeout(BUILD_SECONDS):
         for name, models in INDEXES.items():
-            database[name].create_indexes(models)
+            if name in names:
+                database[name].create_indexes(models)
 
 
 @translate_errors

@@ -19,6 +19,8 @@ class Home(enum.StrEnum):
     GIANT = "giant"
     #: The cell of a person: what belongs to one person alone.
     CELL = "cell"
+    #: Every store of people's data has its own: what its numbers at home must be settled from.
+    EACH = "each"
 
 
 class Placement(NamedTuple):
@@ -39,10 +41,15 @@ PLACEMENTS: dict[str, Placement] = {
     **_put(
         Home.CELL, "user_id",
         "changes", "folders", "idempotency", "import_marks", "import_parts", "imports", "marks",
-        "notifications",
-        "personal_export_parts", "personal_exports", "playback", "recentreads", "removals", "searches",
-        "short_ids", "snapshots", "streamviews", "subscriptions", "tags", "undos",
+        "notifications", "personal_export_parts", "personal_exports", "playback", "recentreads", "removals",
+        "searches", "short_ids", "snapshots", "streamviews", "subscriptions", "tags", "undos",
     ),
+    # Which numbers at home a transaction in this store has changed.
+    **_put(Home.EACH, "_id", "outbox"),
+    # Where people live, and the numbers of people in other cells.
+    **_put(Home.HOME, "_id", "places", "cells"),
+    **_put(Home.HOME, "feed_id", "feed_readers"),
+    **_put(Home.HOME, "entry_id", "entry_keepers"),
     # Accounts: sessions and tokens are looked up by their secret, before their user is known.
     **_put(Home.HOME, "_id", "users"),
     **_put(Home.HOME, "user_id", "sessions", "tokens", "resets", "devices", "profiles", "ties", "reports",

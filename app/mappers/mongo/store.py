@@ -12,7 +12,7 @@ from pymongo import MongoClient, ReadPreference, WriteConcern
 from pymongo.client_session import ClientSession
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import DuplicateKeyError, OperationFailure
+from pymongo.errors import DuplicateKeyError, OperationFailure, PyMongoError
 from pymongo.read_concern import ReadConcern
 
 from app.errors import NoSpaceError, StoreError
@@ -84,13 +84,17 @@ class Store:
                     self._listener.end_transaction(session)
         except UNAVAILABLE as e:
             # Its transient label was for the driver, which has given up retrying.
-            raise StoreError from e
+            raise self.make_error(e) from e
         except OperationFailure as e:
             if is_disk_full(e):
                 raise NoSpaceError from e
             if e.has_error_label("TransientTransactionError"):
-                raise StoreError from e
+                raise self.make_error(e) from e
             raise
+
+    def make_error(self, error: PyMongoError) -> StoreError:
+        """Return the error for people, for a temporary error of the driver."""
+        return StoreError()
 
     @translate_errors
     def ping(self) -> None:

@@ -117,6 +117,9 @@ LATER_SHARDS = 4
 #: Counter in TOTALS: delayed tasks that were more than a minute late.
 LATER_MISSED = "later:missed"
 
+#: string · rises with each change of ``places``; only where EVENTR_CELLS is set · none.
+PLACE_EPOCH = "eventr:places:epoch"
+
 #: string · number of attempts: ``eventr:try:<what>:<who>`` · with its window. With the suffix ``:gate``:
 #: exists while no further attempt is allowed · seconds to minutes.
 TRIES = "eventr:try:"

@@ -1,0 +1,294 @@
+"""Routing of people's data: which replica set holds what belongs to a person.
+
+Without ``EVENTR_CELLS`` everyone lives in the home store, and nothing is looked up. With it, ``places`` says
+where each person lives. A process keeps places for :data:`KEPT_SECONDS`, and forgets them when the epoch in
+Redis rises.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from pymongo.collection import Collection as Table
+from pymongo.database import Database
+from pymongo.errors import ConnectionFailure, PyMongoError
+
+from app.errors import CellError, MovingError, StoreError
+from app.mappers.mongo import errors
+from app.mappers.mongo.indexes import ensure_indexes
+from app.mappers.mongo.placement import PLACEMENTS, Home
+from app.mappers.mongo.store import Doc, Session, Store
+from app.mappers.operations.places import PlaceMapper
+from app.models.operations.cells import HOME, Place, PlaceState
+
+T = TypeVar("T")
+
+#: Seconds for which a place that was read holds.
+KEPT_SECONDS = 10.0
+#: Places in the cache; when it is full, it is emptied.
+KEPT_PLACES = 50_000
+#: Seconds for which a cell that didn't respond isn't asked again: its people must not occupy all threads.
+PAUSE_SECONDS = 2.0
+
+
+class ReadOnlyTable(Table[Doc]):
+    """A collection of a person who is being moved: every write raises :class:`MovingError`."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise MovingError
+
+    insert_one = insert_many = _refuse
+    update_one = update_many = replace_one = _refuse
+    delete_one = delete_many = bulk_write = _refuse
+    find_one_and_update = find_one_and_replace = find_one_and_delete = _refuse
+
+
+class PeopleTable:
+    """A collection of people's data, spread over cells.
+
+    Args:
+        options: of the driver's collection, such as its write concern.
+    """
+
+    def __init__(self, cells: Cells, name: str, **options: Any) -> None:
+        self.name = name
+        self._cells, self._options = cells, options
+        self._home = self._open(cells.home.database)
+
+    def _open(self, database: Database[Doc]) -> Table[Any]:
+        return database.get_collection(self.name, **self._options)
+
+    def get(self, user_id: int, session: Session | None = None) -> Table[Any]:
+        """Return the collection that holds a person's documents; writes are refused while they are moved.
+
+        Args:
+            user_id: the person.
+            session: of a transaction, which stays in the store in which it began.
+
+        Raises:
+            CellError: the person's cell didn't respond a moment ago.
+        """
+        if not self._cells.is_spread:
+            return self._home
+        if session is not None:
+            return self._open(self._cells.get_store_of(session).database)
+        place = self._cells.find_place(user_id)
+        store = self._cells.get_store(place.cell)
+        if place.state is PlaceState.MIGRATING:
+            return ReadOnlyTable(store.database, self.name, **self._options)
+        return self._open(store.database)
+
+    def iterate_tables(self) -> Iterator[Table[Any]]:
+        """Yield the collection of the home store, and those of all cells."""
+        return map(self._open, (store.database for store in self._cells.iterate_stores()))
+
+    def group_by_people(self, user_ids: Collection[int]) -> Iterator[tuple[Table[Any], list[int]]]:
+        """Yield each collection that holds documents of these people, with these people."""
+        if not self._cells.is_spread:
+            yield self._home, list(user_ids)
+            return
+        for store, found in self._cells.group_people(user_ids):
+            yield self._open(store.database), found
+
+    def with_options(self, **options: Any) -> PeopleTable:
+        """Return the same collection with other options."""
+        return PeopleTable(self._cells, self.name, **self._options, **options)
+
+
+class CellStore(Store):
+    """The replica set of a cell. After a failed connection it is left alone for a moment."""
+
+    def __init__(self, uri: str, database: str, name: str) -> None:
+        super().__init__(uri, database)
+        self.name = name
+        self._lock = threading.Lock()
+        self._failed_until = 0.0
+
+    def check_pause(self) -> None:
+        """Raise CellError if the cell didn't respond a moment ago; one call at a time may try again."""
+        if not self._failed_until:
+            return
+        with self._lock:
+            now = time.monotonic()
+            if now < self._failed_until:
+                raise CellError
+            # This call tries; until it has ended, others are refused. A success ends the pause.
+            self._failed_until = now + PAUSE_SECONDS * 3
+
+    def note_failure(self) -> None:
+        """Record that a connection failed."""
+        with self._lock:
+            self._failed_until = time.monotonic() + PAUSE_SECONDS
+
+    def note_success(self) -> None:
+        """Record that the cell responds."""
+        self._failed_until = 0.0
+
+    def make_error(self, error: PyMongoError) -> StoreError:
+        """Return the error for people, after recording a failed connection."""
+        if isinstance(error, ConnectionFailure):
+            self.note_failure()
+        return CellError(cell=self.name)
+
+
+class Cells:
+    """The home store and all cells.
+
+    Args:
+        home: the store of everything that people share, and of people without a place.
+        addresses: name → URI of the cells; empty: everyone lives in the home store.
+        name: name of the database, in all of them.
+        read_epoch: returns a number that changes with each change of ``places``; None: only time counts.
+    """
+
+    def __init__(
+        self,
+        home: Store,
+        addresses: Mapping[str, str],
+        name: str,
+        read_epoch: Callable[[], int] | None = None,
+    ) -> None:
+        self.home = home
+        self.is_spread = bool(addresses)
+        self.places = PlaceMapper(home.database)
+        self._stores: dict[str, Store] = {HOME: home}
+        self._stores |= {cell: CellStore(uri, name, cell) for cell, uri in addresses.items()}
+        self._read_epoch = read_epoch
+        self._kept: dict[int, tuple[Place, float]] = {}
+        self._epoch = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all cells, the home store first."""
+        return list(self._stores)
+
+    def get_database(self, user_id: int, *, write: bool = False) -> Database[Doc]:
+        """Return the database that holds a person's data.
+
+        Args:
+            write: the caller will write.
+
+        Raises:
+            MovingError: the person is being moved, and ``write``.
+            CellError: the person's cell didn't respond a moment ago.
+        """
+        if not self.is_spread:
+            return self.home.database
+        place = self.find_place(user_id)
+        if write and place.state is PlaceState.MIGRATING:
+            raise MovingError
+        return self.get_store(place.cell).database
+
+    def get_table(self, name: str, **options: Any) -> PeopleTable:
+        """Return a collection of people's data; ``options`` are those of the driver's collection."""
+        return PeopleTable(self, name, **options)
+
+    def find_place(self, user_id: int) -> Place:
+        """Return where a person lives, from the cache if possible."""
+        now = time.monotonic()
+        if self._read_epoch is not None and (epoch := self._read_epoch()) != self._epoch:
+            self.forget_places()
+            self._epoch = epoch
+        place, until = self._kept.get(user_id, (None, 0.0))
+        if place is None or now >= until:
+            place = self.places.read_place(user_id) or Place(user_id, HOME)
+            if len(self._kept) >= KEPT_PLACES:
+                self._kept = {}
+            self._kept[user_id] = place, now + KEPT_SECONDS
+        return place
+
+    def is_home(self, user_id: int) -> bool:
+        """Return whether a person lives in the home store."""
+        return not self.is_spread or self.find_place(user_id).cell == HOME
+
+    def forget_places(self) -> None:
+        """Read places again at their next use."""
+        self._kept = {}
+
+    def get_store(self, cell: str) -> Store:
+        """Return the store of a cell.
+
+        Raises:
+            CellError: the cell didn't respond a moment ago, or isn't configured.
+        """
+        store = self._stores.get(cell)
+        if store is None:
+            raise CellError(cell=cell)
+        if isinstance(store, CellStore):
+            errors.note_cell(store)
+            store.check_pause()
+        return store
+
+    def get_store_of(self, session: Session) -> Store:
+        """Return the store that a session belongs to."""
+        store = next(s for s in self._stores.values() if s.database.client is session.client)
+        if isinstance(store, CellStore):
+            errors.note_cell(store)
+        return store
+
+    def iterate_stores(self) -> Iterator[Store]:
+        """Yield the home store and all cells.
+
+        Raises:
+            CellError: at a cell that didn't respond a moment ago.
+        """
+        return map(self.get_store, self._stores)
+
+    def group_people(self, user_ids: Collection[int]) -> Iterator[tuple[Store, list[int]]]:
+        """Yield each store with those of these people who live in it."""
+        now = time.monotonic()
+        places = {i: kept[0] for i in user_ids if (kept := self._kept.get(i)) and now < kept[1]}
+        missing = [i for i in user_ids if i not in places]
+        if missing:
+            places |= self.places.find_many(missing)
+        grouped = defaultdict[str, list[int]](list)
+        for user_id in user_ids:
+            place = places.get(user_id)
+            grouped[place.cell if place else HOME].append(user_id)
+        for cell, found in grouped.items():
+            yield self.get_store(cell), found
+
+    def run_in_transaction(self, user_id: int, operation: Callable[[Session], T]) -> T:
+        """Run ``operation`` in a transaction of a person's store; see :meth:`Store.run_in_transaction`.
+
+        Raises:
+            MovingError: the person is being moved.
+            CellError: the person's cell isn't responding.
+            StoreError: conflicts continued until the time limit, or the home store isn't responding.
+        """
+        if not self.is_spread:
+            return self.home.run_in_transaction(operation)
+        place = self.find_place(user_id)
+        if place.state is PlaceState.MIGRATING:
+            raise MovingError(user_id=user_id)
+        return self.get_store(place.cell).run_in_transaction(operation)
+
+    def prepare(self) -> None:
+        """Create the indexes of people's data in all cells; safe to repeat.
+
+        Raises:
+            CellError: a cell isn't responding.
+        """
+        owned = {name for name, (home, _) in PLACEMENTS.items() if home in (Home.CELL, Home.EACH)}
+        for cell in self._stores:
+            if cell != HOME:
+                ensure_indexes(self.get_store(cell).database, owned)
+
+    def close(self) -> None:
+        """Close the connections to all cells; the home store stays open."""
+        for store in self._stores.values():
+            if store is not self.home:
+                store.close()
+
+
+def get_home_session(database: Database[Doc], session: Session | None) -> Session | None:
+    """Return a session if it belongs to this database's client; None: the person lives elsewhere.
+
+    A session belongs to one client. What home keeps about people who live elsewhere is written outside their
+    transaction, and settled by the outbox.
+    """
+    return session if session is not None and session.client is database.client else None

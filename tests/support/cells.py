@@ -1,0 +1,86 @@
+"""A second replica set for people's data, and services that use it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pymongo
+import pytest
+from pymongo.database import Database
+
+from app.config import Settings
+from app.embedded import MongoDB
+from app.embedded.child import poll
+
+#: The name of the second cell.
+CELL = "c1"
+
+
+@dataclasses.dataclass
+class SecondCell:
+    """A real mongod of its own; ``name`` is its name in ``EVENTR_CELLS``."""
+
+    name: str
+    server: MongoDB
+
+    @property
+    def uri(self) -> str:
+        return self.server.address
+
+    def start(self) -> None:
+        """Start it, again on its old data, and wait until it can be written to."""
+        self.server.start()
+        assert poll(self.server.is_responding, 60), "the second cell doesn't start"
+        self.server.prepare()
+
+    def kill(self) -> None:
+        """End it as a power cut does."""
+        assert self.server.process is not None
+        self.server.process.kill()
+        self.server.stop()
+
+
+@pytest.fixture(scope="session")
+def second_cell() -> Iterator[SecondCell]:
+    """The second replica set of this xdist worker; stopped and removed at its end."""
+    shared = (
+        "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2 << 30 else None
+    )
+    home = Path(tempfile.mkdtemp(prefix=f"eventr-test-{os.getpid()}-cell-", dir=shared))
+    cell = SecondCell(CELL, MongoDB(Settings(home=home, embedded_cache=1 << 28)))
+    try:
+        cell.start()
+        with pymongo.MongoClient[dict[str, Any]](cell.uri) as client:
+            client.admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
+        yield cell
+    finally:
+        cell.server.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture
+def settings(settings: Settings, second_cell: SecondCell) -> Settings:
+    """Settings with the second cell."""
+    return dataclasses.replace(settings, cells=f"{second_cell.name}={second_cell.uri}")
+
+
+@pytest.fixture
+def cell_db(services: Any) -> Iterator[Database[dict[str, Any]]]:
+    """The database of the second cell, empty and with its indexes."""
+    database = services.cells.get_store(CELL).database
+    services.cells.prepare()
+    yield database
+    for name in database.list_collection_names():
+        database[name].delete_many({})
+
+
+def move(services: Any, user_id: int, cell: str = CELL) -> None:
+    """Place a person who has no documents yet, or none that matter."""
+    services.cells.places.add(user_id, cell)
+    services.cells.forget_places()
