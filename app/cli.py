@@ -17,6 +17,7 @@ from app.runtime import gc
 
 #: Command → module and attribute. Loaded only when called: `eventr feed parse` must not import Flask.
 COMMANDS: dict[str, str] = {
+    "admin": "app.commands.admin:manage_servers",
     "check": "app.commands.check:check",
     "controller": "app.commands.processes:controller",
     "doctor": "app.commands.doctor:doctor",

@@ -34,7 +34,7 @@ from werkzeug.routing import Rule
 from app import embedded
 from app.config import Settings
 from app.errors import StartupError
-from app.mappers.mongo import ids
+from app.mappers.mongo import ids, sharding
 from app.mappers.mongo.migrations import schema
 from app.runtime.gc import collect_rarely, freeze_loaded
 from tests.support import affected, order
@@ -128,7 +128,9 @@ class _Compiled(jinja2.BytecodeCache):
         self._kept[bucket.key] = bucket.bytecode_to_string()
 
 
-_FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM"}
+_FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM", "EVENTR_TEST_CLUSTER_URI"}
+#: A MongoDB cluster to run the tests on; empty: each xdist worker starts a MongoDB of its own.
+_CLUSTER: Final = os.environ.get("EVENTR_TEST_CLUSTER_URI", "")
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +156,8 @@ def servers() -> Iterator[embedded.EmbeddedServers]:
     _remove_left_overs()
     home = Path(tempfile.mkdtemp(prefix=f"eventr-test-{os.getpid()}-", dir=_fast_folder()))
     try:
-        with embedded.start_servers(Settings(home=home, embedded_cache=1 << 28)) as running:
+        given = Settings(home=home, embedded_cache=1 << 28, mongodb_uri=_CLUSTER)
+        with embedded.start_servers(given) as running:
             _keep_what_expired(running.mongodb_uri)
             yield running
     except StartupError:
@@ -168,7 +171,20 @@ def servers() -> Iterator[embedded.EmbeddedServers]:
 def _keep_what_expired(uri: str) -> None:
     """Let MongoDB remove nothing by its own clock: many tests live at another time."""
     with pymongo.MongoClient[dict[str, Any]](uri) as client:
-        client.admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
+        if not _is_cluster(client):  # each shard has such a clock, and its router doesn't pass this on
+            client.admin.command({"setParameter": 1, "ttlMonitorEnabled": False})
+
+
+def _is_cluster(client: pymongo.MongoClient[dict[str, Any]]) -> bool:
+    return bool(_CLUSTER) and sharding.is_cluster(client.admin.command("hello"))
+
+
+def _migrate(services: Any) -> None:
+    """Create all indexes, and spread the entries on a cluster."""
+    services.migrate()
+    database = services.store.database
+    if _CLUSTER and _is_cluster(database.client):
+        sharding.declare_shards(database)
 
 
 def _fast_folder() -> str | None:
@@ -199,7 +215,7 @@ class _Indexed:
         """Create all indexes, if they are not there."""
         database = services.store.database  # either way the services have their store from here on
         if self._indexes is None:
-            services.migrate()
+            _migrate(services)
             self._indexes = _indexes(database.command("dbStats"))
 
     def leave(self, database: Database[dict[str, Any]]) -> None:
@@ -304,7 +320,7 @@ def services(
         if settings.mongodb_name == _indexed.name:
             _indexed.prepare(built)
         else:
-            built.migrate()
+            _migrate(built)
         yield built
 
 

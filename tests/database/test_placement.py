@@ -26,3 +26,17 @@ def test_unique_indexes_begin_with_the_key_that_spreads_the_documents() -> None:
         if home is not Home.HOME:
             unique = [i.document for i in INDEXES.get(name, ()) if i.document.get("unique")]
             assert {next(iter(index["key"])) for index in unique} <= {key}, name
+
+
+def test_joins_stay_within_the_home_store_or_name_the_key() -> None:
+    """A cluster would ask all shards for an entry without its feed, and a person's cell is another server."""
+    joins = [
+        (path, text)
+        for path in MAPPERS.rglob("*.py")
+        for text in re.findall(r'"from": (.*?)"as":', path.read_text("utf-8"), re.DOTALL)
+    ]
+    assert len(joins) > 2
+    for path, text in joins:
+        if not (text.startswith('"') and PLACEMENTS[text.split('"')[1]].home is Home.HOME):
+            assert '"let": {"feed": "$feed_id"}' in text, path
+            assert '"$eq": ["$feed_id", "$$feed"]' in path.read_text("utf-8"), path

@@ -127,7 +127,16 @@ class ShareMapper:
     def find_with_entry(self, entry_id: int, feed_ids: Sequence[int]) -> tuple[Entry | None, Share | None]:
         """Return an entry if it's in one of these feeds or a share, and the share, even a removed one."""
         version = identity_map.get_version("shares")
-        own: Doc = {"from": self._entries.name, "localField": "_id", "foreignField": "_id", "as": "joined"}
+        # A cluster finds the shard by the feed; by the id alone, it would ask all of them.
+        same_feed: Doc = {"$match": {"$expr": {"$eq": ["$feed_id", "$$feed"]}}}
+        own: Doc = {
+            "from": self._entries.name,
+            "localField": "_id",
+            "foreignField": "_id",
+            "let": {"feed": "$feed_id"},
+            "pipeline": [same_feed],
+            "as": "joined",
+        }
         parts = [
             Part(self._entries, [{"$match": {"_id": entry_id, "feed_id": {"$in": list(feed_ids)}}}], "_id_"),
             Part(self._shares, [{"$match": {"_id": entry_id}}, {"$lookup": own}], "_id_"),
