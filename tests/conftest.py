@@ -37,7 +37,8 @@ from app.errors import StartupError
 from app.mappers.mongo import ids, sharding
 from app.mappers.mongo.migrations import schema
 from app.runtime.gc import collect_rarely, freeze_loaded
-from tests.support import affected, order
+from tests.support import affected, order, redis_set
+from tests.support.redis_set import RedisSet
 
 T = TypeVar("T")
 #: Longest wait for anything, seconds: a figure for the hung, not for the slow.
@@ -307,6 +308,13 @@ def redis_client(servers: embedded.EmbeddedServers) -> Iterator[redis.Redis]:
         client.flushall()
         yield client
         client.flushall()
+
+
+@pytest.fixture
+def redis_group(tmp_path: Path) -> Iterator[RedisSet]:
+    """A primary of its own, two replicas and three Sentinels."""
+    with redis_set.running_set(tmp_path / "redis") as made:
+        yield made
 
 
 @pytest.fixture

@@ -178,7 +178,7 @@ def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str, names:
     stranger, known = pages
     log_in(known, "ann")
     for screen in SCREENS:
-        if names and screen.name not in names:
+        if (names and screen.name not in names) or (screen.wide and suffix == "-phone"):
             continue
         page = stranger if screen.stranger else known
         screen.show(page, filled)

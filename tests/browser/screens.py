@@ -25,6 +25,7 @@ class Screen:
         stranger: whether nobody is logged in.
         covers: what an open menu lies upon at this moment, as a selector.
         expect: part of a console message that belongs to it.
+        wide: whether phones have no such state.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Screen:
     stranger: bool = False
     expect: str = ""
     covers: str = ""
+    wide: bool = False
 
     def show(self, page: Page, demo: Demo) -> None:
         """Go there."""
@@ -96,7 +98,7 @@ def _tag_edit(page: Page) -> None:
 
 def _view_menu(page: Page) -> None:
     page.locator(".pane-list summary").first.click()
-    expect(page.locator(".menu-box button[value=panes]")).to_be_visible()
+    expect(page.locator(".menu-box button[value=list]")).to_be_visible()
 
 
 def _marked(page: Page) -> None:
@@ -254,7 +256,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
     Screen("tree-menu", "/read", _tree_menu, covers=".tree-foot, #tree nav > .tree"),
     Screen("tree-move", "/read", _tree_move),
-    Screen("you-menu", "/read/all", _you_menu, covers="#tree nav"),
+    Screen("you-menu", "/read/all", _you_menu, covers="#tree nav", wide=True),
     Screen("share-target", "/share-target?title=Old+roofs+of+Kyoto&url=https%3A%2F%2Fspoon.example%2Froofs"),
     Screen("settings", "/settings"),
     *(

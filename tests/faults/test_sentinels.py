@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,17 +21,15 @@ pytestmark = pytest.mark.timeout(3000)
 
 
 @pytest.fixture
-def group(tmp_path: Path) -> Iterator[RedisSet]:
-    """A primary, two replicas and three Sentinels."""
-    with redis_set.running_set(tmp_path / "redis") as made:
-        yield made
-
-
-@pytest.fixture
-def settings(settings: Settings, group: RedisSet) -> Settings:
+def settings(settings: Settings, redis_group: RedisSet) -> Settings:
     """A job counts when one replica has it."""
     found = dataclasses.replace(
-        settings, redis_url=group.url(), redis_replicas=1, job_backoff=0.05, stop_grace=1.0, worker_nice=0
+        settings,
+        redis_url=redis_group.url(),
+        redis_replicas=1,
+        job_backoff=0.05,
+        stop_grace=1.0,
+        worker_nice=0,
     )
     return dataclasses.replace(found, queues_file=support.groups(found))
 
@@ -41,7 +38,7 @@ def _job(key: int) -> Job:
     return Job(Task.EFFECT, {"keys": [key]}, Queue.PULL)
 
 
-def test_a_fail_over_loses_no_job(group: RedisSet, settings: Settings, scale: int) -> None:
+def test_a_fail_over_loses_no_job(redis_group: RedisSet, settings: Settings, scale: int) -> None:
     """A manager and its workers are at work, and somebody queues jobs before and during each fail-over."""
     rounds = 2 * scale
     tickets = []
@@ -51,11 +48,11 @@ def test_a_fail_over_loses_no_job(group: RedisSet, settings: Settings, scale: in
     ):
         for round_ in range(rounds):
             tickets += [_insist(jobs, round_ * 100 + key) for key in range(50)]
-            old = group.find_primary()
-            group.fail_over()
+            old = redis_group.find_primary()
+            redis_group.fail_over()
             tickets += [_insist(jobs, round_ * 100 + key) for key in range(50, 100)]
-            group.start(old)
-            redis_set.wait_until(group.is_whole)
+            redis_group.start(old)
+            redis_set.wait_until(redis_group.is_whole)
         found = {outcome.id: outcome.error for outcome in _await(jobs, tickets)}
     assert len(found) == 100 * rounds
     assert set(found.values()) == {None}

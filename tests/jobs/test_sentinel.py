@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,8 @@ CERTIFICATE = Path(redis_set.__file__).parent / "tls" / "cert.pem"
 
 
 @pytest.fixture
-def group(tmp_path: Path) -> Iterator[RedisSet]:
-    with redis_set.running_set(tmp_path / "redis") as made:
-        yield made
-
-
-@pytest.fixture
-def settings(settings: Settings, group: RedisSet) -> Settings:
-    return dataclasses.replace(settings, redis_url=group.url(), redis_replicas=1)
+def settings(settings: Settings, redis_group: RedisSet) -> Settings:
+    return dataclasses.replace(settings, redis_url=redis_group.url(), redis_replicas=1)
 
 
 def _job(key: int) -> Job:
@@ -68,18 +61,18 @@ def test_a_setting_says_what_an_address_lacks(url: str, word: str) -> None:
         Settings.from_env({"EVENTR_REDIS_URL": url})
 
 
-def test_clients_follow_the_primary(group: RedisSet) -> None:
-    client = connections.connect(group.url(), socket_timeout=2)
+def test_clients_follow_the_primary(redis_group: RedisSet) -> None:
+    client = connections.connect(redis_group.url(), socket_timeout=2)
     client.set("a", "1")
-    with group.connect(group.servers[0]) as first:
+    with redis_group.connect(redis_group.servers[0]) as first:
         assert first.get("a") == b"1"
         assert first.wait(2, 5000) == 2
-    group.fail_over()
+    redis_group.fail_over()
     redis_set.wait_until(lambda: _try_get(client) == b"1")
     client.set("a", "2")
 
     async def read() -> Any:
-        other = connections.connect_async(group.url(), socket_timeout=2)
+        other = connections.connect_async(redis_group.url(), socket_timeout=2)
         try:
             return await other.get("a")
         finally:
@@ -95,14 +88,14 @@ def _try_get(client: redis.Redis) -> object:
     return None
 
 
-def test_a_primary_that_comes_back_as_a_replica_gets_no_writes(group: RedisSet) -> None:
-    old = group.find_primary()
-    client = connections.connect(group.url(), socket_timeout=2)
+def test_a_primary_that_comes_back_as_a_replica_gets_no_writes(redis_group: RedisSet) -> None:
+    old = redis_group.find_primary()
+    client = connections.connect(redis_group.url(), socket_timeout=2)
     client.set("a", "1")
-    group.fail_over()
-    group.start(old)
-    redis_set.wait_until(group.is_whole)
-    with group.connect(old) as back:
+    redis_group.fail_over()
+    redis_group.start(old)
+    redis_set.wait_until(redis_group.is_whole)
+    with redis_group.connect(old) as back:
         redis_set.wait_until(lambda: _try_set(client, "2"))
         redis_set.wait_until(lambda: back.get("a") == b"2")
     client.close()
@@ -114,14 +107,14 @@ def _try_set(client: redis.Redis, value: str) -> bool:
     return False
 
 
-def test_a_job_counts_as_queued_when_a_replica_has_it(group: RedisSet, settings: Settings) -> None:
+def test_a_job_counts_as_queued_when_a_replica_has_it(redis_group: RedisSet, settings: Settings) -> None:
     with contextlib.closing(RedisJobs(settings)) as jobs:
         ticket = jobs.enqueue(_job(1))
         with contextlib.ExitStack() as stack:
-            replicas = [stack.enter_context(group.connect(port)) for port in group.servers[1:]]
+            replicas = [stack.enter_context(redis_group.connect(port)) for port in redis_group.servers[1:]]
             assert any(client.exists(redis_keys.make_job_key(ticket.id)) for client in replicas)
-        for port in group.servers[1:]:
-            group.stop(port)
+        for port in redis_group.servers[1:]:
+            redis_group.stop(port)
         with pytest.raises(StoreError):
             jobs.enqueue(_job(2))
         loose = dataclasses.replace(settings, redis_replicas=0)
@@ -133,7 +126,7 @@ def _quoted() -> str:
     return "a%20word%3A%20with%2Fsigns"
 
 
-def test_the_doctor_counts_replicas(group: RedisSet, settings: Settings) -> None:
+def test_the_doctor_counts_replicas(redis_group: RedisSet, settings: Settings) -> None:
     def ask(replicas: int) -> list[Severity]:
         asked = dataclasses.replace(settings, redis_replicas=replicas)
         return [found.word for found in health.check_redis(asked) if found.check == "redis_replicas"]
@@ -141,8 +134,8 @@ def test_the_doctor_counts_replicas(group: RedisSet, settings: Settings) -> None
     assert (ask(0), ask(1), ask(2), ask(3)) == ([Severity.WARN], [], [], [Severity.FAIL])
 
 
-def test_tls_is_checked(group: RedisSet) -> None:
-    with redis_set.tls_door(group.servers[0]) as port:
+def test_tls_is_checked(redis_group: RedisSet) -> None:
+    with redis_set.tls_door(redis_group.servers[0]) as port:
         place = f"rediss://:{_quoted()}@127.0.0.1:{port}/0?ssl_check_hostname=false"
         with connections.connect(f"{place}&ssl_ca_certs={CERTIFICATE}", socket_timeout=5) as client:
             assert client.ping()
@@ -150,13 +143,13 @@ def test_tls_is_checked(group: RedisSet) -> None:
             client.ping()
 
 
-def test_tls_holds_for_sentinels_and_servers(group: RedisSet) -> None:
-    with redis_set.tls_door(group.sentinels[0]) as door:
+def test_tls_holds_for_sentinels_and_servers(redis_group: RedisSet) -> None:
+    with redis_set.tls_door(redis_group.sentinels[0]) as door:
         place = f"rediss+sentinel://:{_quoted()}@127.0.0.1:{door}/{redis_set.NAME}?ssl_check_hostname=false"
         secure = f"{place}&ssl_ca_certs={CERTIFICATE}&sentinel_password={_quoted()}"
         with connections.connect(secure, socket_timeout=2) as client:
             pool: Any = client.connection_pool
             # The Sentinel answers through TLS; the server, which it names, speaks none here.
-            assert pool.get_master_address() == ("127.0.0.1", group.servers[0])
+            assert pool.get_master_address() == ("127.0.0.1", redis_group.servers[0])
             with pytest.raises((redis.ConnectionError, redis.TimeoutError)):
                 client.ping()

@@ -95,14 +95,7 @@ class FeedMapper:
         Raises:
             ExistsError: there is a feed with this key.
         """
-        while True:
-            doc = _new(ids.reserve_ids(), url, url_key, title, now=now, due=now)
-            try:
-                self._feeds.insert_one(doc)
-                return _feed(doc)
-            except DuplicateKeyError as e:
-                if not is_duplicate(e, "_id"):
-                    raise ExistsError("This feed already exists.", url_key=url_key) from e
+        return self._insert(url, url_key, title, now, {})
 
     @translate_errors
     def add_private(self, url: str, url_key: str, user_id: int, title: str, now: dt.datetime) -> Feed:
@@ -111,9 +104,11 @@ class FeedMapper:
         Raises:
             ExistsError: there is a feed with this key.
         """
+        return self._insert(url, url_key, title, now, {"private_to": Int64(user_id)})
+
+    def _insert(self, url: str, url_key: str, title: str, now: dt.datetime, extra: Doc) -> Feed:
         while True:
-            doc = _new(ids.reserve_ids(), url, url_key, title, now=now, due=now)
-            doc["private_to"] = Int64(user_id)
+            doc = _new(ids.reserve_ids(), url, url_key, title, now=now, due=now) | extra
             try:
                 self._feeds.insert_one(doc)
                 return _feed(doc)
