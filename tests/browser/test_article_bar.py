@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from app.models.accounts.actor import Actor
 from tests.browser.conftest import Site
+from tests.sharing.conftest import People
 from tests.support.reader import add_user, pull
 
 Visit = Callable[..., Page]
@@ -113,6 +114,46 @@ def test_the_tags_are_written_from_the_menu(visit: Visit, ann: Actor) -> None:
     page.locator("#tag-name").fill("Later")
     page.keyboard.press("Enter")
     expect(page.locator("#tags > a.tag")).to_have_text(["Later"])
+
+
+def _choose(page: Page, name: str) -> None:
+    page.locator("#article > .bar").get_by_title("More", exact=True).click()
+    page.locator("#article > .bar .menu-box").get_by_text(name, exact=True).click()
+
+
+def test_an_article_is_printed_and_sent_by_the_systems_share_sheet(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    _open(page)
+    bar = page.locator("#article > .bar")
+    bar.get_by_title("More", exact=True).click()
+    sheet = page.evaluate("!!navigator.share")
+    expect(bar.get_by_role("button", name="Send…")).to_be_visible(visible=sheet)
+    page.add_init_script(
+        "window.done = []; window.print = () => done.push('print');"
+        "navigator.share = async (what) => void done.push(what)"
+    )
+    page.reload()
+    expect(page.locator("#article .prose")).to_be_visible()
+    _choose(page, "Send…")
+    _choose(page, "Print")
+    done = page.evaluate("window.done")
+    assert done == [{"title": TITLE, "url": "https://one.example/1"}, "print"]
+
+
+def test_an_entry_that_somebody_shared_is_reported_from_its_menu(site: Site, visit: Visit) -> None:
+    people = People(site.services)
+    ann, bob = (add_user(site.services, name) for name in ("ann", "bob"))
+    (entry,) = people.blog([bob])
+    people.open(bob)
+    share = site.services.sharing.share(bob, entry).share
+    people.follow(ann, "bob")
+    page = visit(login="ann")
+    page.goto(f"/read/following?entry={share.id}")
+    _choose(page, "Report")
+    page.get_by_role("radio").first.check()
+    page.locator("main").get_by_role("button", name="Send report").click()
+    page.wait_for_url(lambda address: "/report" not in address)
+    assert site.services.store.database["reports"].count_documents({}) == 1
 
 
 def test_without_scripts_the_bar_has_links_and_forms(visit: Visit, ann: Actor) -> None:

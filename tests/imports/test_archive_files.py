@@ -1,7 +1,8 @@
-"""Uploaded archives: a job reads them into imports, and the files go."""
+"""Uploaded archives: a job reads them into imports, and the files go a week after the end."""
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 
 import pytest
@@ -10,6 +11,8 @@ import redis
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import ForbiddenError, NotFoundError, RateLimitedError, StoreError
+from app.gateways.imports.archives import FILE_KEPT
+from app.gateways.media import files as file_gateway
 from app.models.accounts.actor import Actor
 from app.models.imports.imports import Import, ImportState
 from app.models.jobs.jobs import Queue, Task
@@ -21,6 +24,7 @@ from tests.imports.archives import HOST, google_item
 from tests.imports.test_archives import feed
 from tests.imports.test_imports import Pulling, listed, run
 from tests.jobs import support
+from tests.support.media import find_faults
 from tests.support.reader import document_count
 from workers import registry
 
@@ -41,6 +45,12 @@ def files(services: Services, who: Actor) -> list[tuple[int, tuple[str, ...]]]:
     return [(file.size, file.owners) for file in services.files.list_files(who)]
 
 
+def drop_files(services: Services, now: dt.datetime) -> int:
+    with clock.set_source(lambda: now):
+        return services.archives.drop_files(lambda: False)
+
+
+MINUTE = dt.timedelta(minutes=1)
 ARCHIVE = samples.freshrss({"a": ("News",)}, [google_item("a", 1, starred=True)], {})
 
 
@@ -52,10 +62,47 @@ def test_uploaded_archive_becomes_an_import_and_goes(services: Services, alice: 
     read = services.imports.get(alice, one.id)
     assert (read.counts, read.marks, read.title) == ({"waiting": 1}, {"waiting": 1}, "FreshRSS")
     assert [folder.name for folder in read.folders] == ["News"]
+    run(services, services.imports.start(alice, one.id), Pulling(services, {f"{HOST}/a": feed("a")}))
+    done = services.imports.get(alice, one.id)
+    assert done.marks == {"starred": 1}
+    assert done.ended is not None
+    assert drop_files(services, done.ended + FILE_KEPT) == 0
+    assert files(services, alice) == [(len(ARCHIVE), (f"import:{one.id}",))]
+    assert drop_files(services, done.ended + FILE_KEPT + MINUTE) == 1
     assert files(services, alice) == []
     assert services.files.get_usage(alice).finished == 0
-    run(services, services.imports.start(alice, one.id), Pulling(services, {f"{HOST}/a": feed("a")}))
-    assert services.imports.get(alice, one.id).marks == {"starred": 1}
+    assert list(find_faults(services)) == []
+
+
+@pytest.mark.parametrize("state", [ImportState.READING, ImportState.QUEUED, ImportState.RUNNING])
+def test_import_under_way_keeps_its_file_and_an_expired_one_does_not(
+    services: Services, alice: Actor, state: ImportState
+) -> None:
+    one = requested(services, alice, ARCHIVE)
+    imports = services.store.database["imports"]
+    imports.update_one({"_id": one.id}, {"$set": {"state": state.value}})
+    later = clock.now() + dt.timedelta(days=400)
+    assert drop_files(services, later) == 0
+    imports.delete_one({"_id": one.id})  # as its index does when it expires
+    assert drop_files(services, later) == 1
+    assert files(services, alice) == []
+
+
+def test_file_that_something_else_uses_stays_for_that(
+    services: Services, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_gateway, "TOGETHER", 1)
+    file_id = uploaded(services, alice, ARCHIVE)
+    first, second = (services.archives.request_reading(alice, file_id) for _ in range(2))
+    for one in (first, second):
+        services.store.database["imports"].update_one(
+            {"_id": one.id}, {"$set": {"state": "done", "ended": clock.now()}}
+        )
+    services.store.run_in_transaction(
+        lambda session: services.gateways.files.attach(session, alice.user_id, [file_id], "share:5")
+    )
+    assert drop_files(services, clock.now() + FILE_KEPT + MINUTE) == 0
+    assert files(services, alice) == [(len(ARCHIVE), ("share:5",))]
 
 
 def test_list_of_feeds_may_come_as_a_file(services: Services, alice: Actor) -> None:
@@ -92,8 +139,9 @@ def test_file_that_can_not_be_read_stays_with_an_error(
     assert read.fault is not None
     sentence, values = read.fault
     assert words in sentence % values
-    assert files(services, alice) == [(len(body), ())]
+    assert files(services, alice) == [(len(body), (f"import:{one.id}",))]
     assert services.archives.read_file(alice.user_id, one.id) == {"state": "ended"}
+    assert drop_files(services, clock.now() + FILE_KEPT + MINUTE) == 1
 
 
 def test_file_that_ends_its_workers_is_given_up(services: Services, alice: Actor, db: object) -> None:

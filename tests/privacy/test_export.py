@@ -82,7 +82,8 @@ def _make(services: Services, who: Actor) -> PersonalExport:
     return found
 
 
-def _file(services: Services, who: Actor) -> Zip:
+def read_export(services: Services, who: Actor) -> Zip:
+    """Make the data export of a user, and return it."""
     made = _make(services, who)
     data = b"".join(services.gateways.personal_exports.iter_parts(made))
     assert len(data) == made.size
@@ -97,7 +98,7 @@ def test_what_was_taken_back_is_in_no_number(
     people.follow(bob, "ann")
     services.sharing.share(ann, first)
     services.sharing.remove_share(ann, services.sharing.share(ann, second).share.id)
-    (row,) = _file(services, bob).json("subscriptions")
+    (row,) = read_export(services, bob).json("subscriptions")
     assert (row["entries"], row["unread"]) == (1, 1)
 
 
@@ -166,7 +167,7 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
 
 def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     _full(people, ann, bob, cleo)
-    found = _file(people.services, ann)
+    found = read_export(people.services, ann)
     account = found.json("account")
     assert (account["name"], account["email"]) == ("ann", "ann@example.org")
     assert account["settings"]["density"] == "cozy"
@@ -217,7 +218,7 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
 
 def test_G01_nothing_of_anybody_else_is_in_it(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     _full(people, ann, bob, cleo)
-    found = _file(people.services, ann)
+    found = read_export(people.services, ann)
     for name in found.names:
         text = found.text(name)
         assert SECRET not in text.casefold(), name
@@ -228,7 +229,7 @@ def test_G01_nothing_of_anybody_else_is_in_it(people: People, ann: Actor, bob: A
         for who in (bob, cleo):
             assert str(who.user_id) not in text, name
     # Hers are in bob's only as far as he sees them, too.
-    his = _file(people.services, bob)
+    his = read_export(people.services, bob)
     whole = "".join(his.text(name) for name in his.names)
     assert SECRET in whole
     assert "for me alone" not in whole
@@ -244,7 +245,7 @@ def test_G01_a_feed_of_others_gives_its_address_away_to_nobody(
     share = people.services.sharing.share(bob, entry).share
     people.follow(ann, "bob")
     people.services.reading.set_starred(ann, share.id, True)
-    found = _file(people.services, ann)
+    found = read_export(people.services, ann)
     (row,) = found.json("starred")
     assert row["title"] == "paid 1"
     assert row["feed"]["address"] is None
@@ -263,7 +264,7 @@ def test_G01_what_others_show_no_more_is_left_out(people: People, ann: Actor, bo
     services.following.update_profile(
         bob, display="", bio="", links=(), audience=Audience.PRIVATE, listed=False, open_lists=False
     )
-    found = _file(services, ann)
+    found = read_export(services, ann)
     assert not any(SECRET in found.text(name) for name in found.names)
     assert (found.json("starred"), found.json("tagged")) == ([], [])
     assert [(c["text"], c["on"]) for c in found.json("comments")] == [("my own words", None)]
@@ -273,7 +274,7 @@ def test_G01_names_in_the_file_are_ours_alone(people: People, ann: Actor) -> Non
     services = people.services
     services.folders.create(ann, "../../etc/passwd")
     services.tags.save_search(ann, "..\\x", "y")
-    found = _file(services, ann)
+    found = read_export(services, ann)
     assert len(found.names) == len(MEMBERS)
     assert set(found.names) == MEMBERS
     made = services.personal_exports.find_latest(ann)
@@ -286,7 +287,7 @@ def test_G01_its_subscriptions_imported_anew_give_the_same_list(
 ) -> None:
     _full(people, ann, bob, cleo)
     services = people.services
-    before = _file(services, ann).text("subscriptions.opml")
+    before = read_export(services, ann).text("subscriptions.opml")
     new = people.join("fresh")
     kept = services.imports.preview(new, before.encode(), "subscriptions.opml")
     items = services.imports.list_items(new, kept.id)
@@ -300,7 +301,7 @@ def test_G01_its_subscriptions_imported_anew_give_the_same_list(
         services.subscriptions.update(
             new, done.subscription.feed_id, folder_ids=[made[place] for place in item.folders]
         )
-    after = _file(services, new).text("subscriptions.opml")
+    after = read_export(services, new).text("subscriptions.opml")
     one, two = opml.read(before.encode()), opml.read(after.encode())
     assert len(one.feeds) == 2, "the blog, and cleo by her Atom feed"
     assert [(f.url, f.title, f.folders) for f in one.feeds] == [

@@ -26,8 +26,10 @@ from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered
 from app.models.feeds.fetch_options import FetchOptions
 from app.models.feeds.fetched import Fetched, FetchRequest, Validators
+from app.models.imports.imports import ItemState
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.models.subscriptions.subscription import AddressChangeResult
+from tests.privacy.test_export import read_export
 from tests.support.reader import add_user, elsewhere, rss
 
 URL = "https://paid.example/feed"
@@ -58,6 +60,12 @@ class Web:
                 headers={"content-type": "application/rss+xml"},
                 wire_bytes=len(body),
             )
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Hubs can reach this server."""
+    return dataclasses.replace(settings, base_url="http://localhost", websub="on")
 
 
 @pytest.fixture
@@ -150,7 +158,10 @@ def test_no_hub_learns_of_the_copy(services: Services, ann: Actor, web: Web) -> 
     web.hub = link % (b"hub", b"https://hub.example/") + link % (b"self", URL.encode())
     own = subscribe(services, ann, OPTIONS)
     pull(services, web, own)
-    assert services.store.database["websubs"].count_documents({"feed_id": own}) == 0
+    assert services.store.database["websubs"].count_documents({}) == 0
+    # The same feed for everybody has its hub, so the page above did name one.
+    pull(services, web, subscribe(services, add_user(services, "cid")))
+    assert services.store.database["websubs"].count_documents({}) == 1
 
 
 def test_V14_secrets_are_nowhere_in_the_database(services: Services, ann: Actor, web: Web) -> None:
@@ -213,8 +224,12 @@ def test_interval_limits_hold_within_those_of_the_server(
     bounds = services.pull._digester._bounds
     assert bounds.derive_limits(None, 1).poll_max >= bounds.poll_min
     # Quiet polls keep to them, too.
-    (poll,) = services.gateways.feeds.find_polls([seldom])
-    assert (poll.min_minutes, poll.max_minutes) == (600, None)
+    now = clock.now()
+    for poll in services.gateways.feeds.find_polls([seldom, often]):
+        quiet = Fetched(FetchRequest(poll.url), 304, poll.url, unchanged=True, validators=poll.validators)
+        rest = services.pull._digester.calculate_rest(poll, quiet, now)
+        assert rest is not None
+        assert rest >= dt.timedelta(minutes=600) if poll.id == seldom else rest <= dt.timedelta(minutes=11)
 
 
 @pytest.mark.parametrize(
@@ -282,6 +297,37 @@ def test_G02_the_copy_goes_with_the_account(services: Services, ann: Actor, bob:
     assert database["feeds"].find_one({"_id": own}) is None
     assert database["entries"].find_one({"feed_id": own}) is None
     assert database["feeds"].find_one({"_id": shared}) is not None
+
+
+def test_G01_the_export_says_how_the_copy_is_fetched_without_its_secrets(
+    services: Services, ann: Actor, bob: Actor
+) -> None:
+    options = dataclasses.replace(OPTIONS, min_minutes=60)
+    subscribe(services, ann, options)
+    subscribe(services, bob)
+    exported = read_export(services, ann)
+    (row,) = exported.json("subscriptions")
+    assert row["own_copy"]
+    assert row["fetching"] == {
+        "login": "ann",
+        "has_password": True,
+        "has_cookie": True,
+        "user_agent": "Mine/1",
+        "min_minutes": 60,
+        "max_minutes": None,
+    }
+    assert not any("canary" in exported.text(name) for name in exported.names)
+    (row,) = read_export(services, bob).json("subscriptions")
+    assert "fetching" not in row
+
+
+def test_a_list_that_names_the_copy_adds_no_second_feed(services: Services, ann: Actor, bob: Actor) -> None:
+    own = subscribe(services, ann, OPTIONS)
+    exported = services.imports.export(ann)
+    for who, state in ((ann, ItemState.ALREADY), (bob, ItemState.WAITING)):
+        found = services.imports.preview(who, exported, "mine.opml")
+        (item,) = services.imports.list_items(who, found.id)
+        assert (item.state, item.feed_id) == (state, own if who is ann else None)
 
 
 def test_a_request_has_each_header_once() -> None:

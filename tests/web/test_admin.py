@@ -10,6 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,25 @@ def test_delayed_tasks_that_can_not_be_queued_are_seen_run_again_and_deleted(
     assert root.post("/admin/jobs/delayed/run", {"letter": second}).status_code == 404
     assert len(services.mappers.dead_letters.find_newest(9)) == 1
     assert _events(caplog, "later_") == ["later_requested", "later_dropped"]
+
+
+@pytest.mark.parametrize("broken", ["not JSON", "[1]", "[" * 100_000, 17, {"user_id": 17}, b"\xff"])
+def test_delayed_task_with_broken_arguments_is_listed_and_can_only_be_deleted(
+    services: Services, root: Visitor, broken: object
+) -> None:
+    for key in ("17", "18"):
+        services.later.touch("test.gone", key, {"user_id": 17}, delay=0, limit=0)
+    services.later_runner.run_due(clock.now())
+    letters = services.store.database["later_dead"]
+    letters.update_one({"key": "18"}, {"$set": {"args": broken}})
+    page = root.get("/admin/jobs").text
+    assert ">17<" in page
+    assert ">18<" in page
+    assert page.count("delayed/run") == unescape(page).count("so it can't run again") == 1
+    (bad,) = [letter.id for letter in services.mappers.dead_letters.find_newest(9) if letter.key == "18"]
+    assert root.post("/admin/jobs/delayed/run", {"letter": bad}).status_code == 404
+    assert root.post("/admin/jobs/delayed/drop", {"letter": bad}).status_code == 303
+    assert letters.count_documents({}) == 1
 
 
 def test_dead_tasks_are_paged_newest_first(services: Services, redis_client: redis.Redis) -> None:

@@ -23,7 +23,7 @@ from tests.web.test_access import MATRIX
 
 #: Commands of a page, for somebody who follows people. What only redirects reads next to nothing.
 LIST, LIST_WITH_ARTICLE, ARTICLE_PANE, NOTIFICATIONS, COMMENTS, LANDING = 19, 22, 16, 16, 16, 5
-RESHARE, REDIRECT = 24, 3
+RESHARE, REDIRECT, LIST_EXPANDED = 24, 3, 24
 #: Pages in the frame of the application: its counts and marks are a dozen of these.
 ANY_PAGE = 24
 #: Routes of the matrix that need more than a form: files, other servers, streams that never end.
@@ -116,6 +116,7 @@ def stranger(browser: Browser) -> Browser:
 def test_a_list_stays_within_its_commands(browser: Browser, stream: str) -> None:
     assert browser.get(f"/read/{stream}") <= LIST
     assert browser.get(f"/read/{stream}", pane="stream") <= LIST
+    assert browser.get(f"/read/{stream}?view=expanded") <= LIST_EXPANDED
 
 
 @pytest.mark.parametrize("what", [shapes.ENTRY, shapes.SHARE, "theirs", "of_followers"])

@@ -26,6 +26,7 @@ def flush_usage(ctx: Context, *, user_id: int) -> dict[str, int]:
 
 @register_task(Task.TEND_UPLOADS, mode="solo", timeout=120)
 def tend_uploads(ctx: Context) -> dict[str, int]:
-    """End expired uploads, delete what they left, and count storage again."""
+    """End expired uploads, delete what they and old imports left, and count storage again."""
     ctx.services.picture_bodies.delete_old(BODY_SECONDS)
-    return ctx.services.upload_upkeep.run(60.0, ctx.stopping.is_set)
+    dropped = ctx.services.archives.drop_files(ctx.stopping.is_set)
+    return {"archives": dropped, **ctx.services.upload_upkeep.run(60.0, ctx.stopping.is_set)}

@@ -43,7 +43,12 @@ _RESTING = frozenset(("http_429", "http_503"))
 
 def make_private_key(url: str, user_id: int) -> str:
     """Return the address key of a feed that only one user may read; no address alone has it."""
-    return f"{hash_url(url)}/{user_id}"
+    return derive_private_key(hash_url(url), user_id)
+
+
+def derive_private_key(url_key: str, user_id: int) -> str:
+    """Return the address key of a user's own copy of the feed with an address key."""
+    return f"{url_key}/{user_id}"
 
 
 def is_same_site(old_url: str, new_url: str) -> bool:

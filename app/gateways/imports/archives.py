@@ -14,7 +14,7 @@ import io
 import tempfile
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from app.config import Settings
@@ -45,6 +45,8 @@ from app.models.reading.entry import EntryKey
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.runtime.pieces import read_piece
 
+#: An import's file is deleted this long after the import's end.
+FILE_KEPT = dt.timedelta(days=7)
 #: Runs that may end with their worker before a file counts as damaged.
 _TRIES = 3
 _AT_ONCE = 1000
@@ -184,7 +186,7 @@ class ArchiveGateway:
     # -- uploaded files, which a job reads
 
     def request_reading(self, user_id: int, file_id: int, now: dt.datetime) -> Import:
-        """Store an import whose file is still to be read; it keeps the file until then.
+        """Store an import whose file is still to be read; it owns the file, see :meth:`drop_files`.
 
         Raises:
             NotFoundError: the user has no such file.
@@ -211,8 +213,6 @@ class ArchiveGateway:
     def read_file(self, user_id: int, import_id: int, now: dt.datetime) -> Import | None:
         """Read the file of an import, which becomes a preview, or unreadable with an error.
 
-        A file that was read is deleted unless something else uses it: all of it is in the import.
-
         Returns:
             The import; None: it was deleted, or read already.
 
@@ -229,7 +229,6 @@ class ArchiveGateway:
                 raise build_damage_error()  # it repeatedly crashes its workers
             contents = self._read_blob(self._files.get(user_id, one.file_id).blob)
         except (InvalidError, TooLargeError, NotFoundError) as e:
-            self.release_file(one.id)
             values = {
                 "state": ImportState.UNREADABLE.value,
                 "fault": [e.sentence, _plain(e.ids)],
@@ -238,11 +237,7 @@ class ArchiveGateway:
             return self._import_mapper.update(user_id, import_id, (ImportState.READING,), values)
         new, items = self._imports.plan(user_id, contents.subscriptions)
         read = dataclasses.replace(new, marks=contents.counts)
-        found = self._import_mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT)
-        self.release_file(one.id)
-        if found is not None:
-            self._drop_file(user_id, one.file_id)
-        return found
+        return self._import_mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT)
 
     def _read_blob(self, blob_id: bytes) -> ArchiveContents:
         piece = self._blobs.open(blob_id, ORIGINAL)
@@ -262,10 +257,18 @@ class ArchiveGateway:
         """Let go of the file of an import; without another owner it is deleted after a while."""
         self._files.detach(None, _own(import_id))
 
-    def _drop_file(self, user_id: int, file_id: int) -> None:
-        with contextlib.suppress(NotFoundError):
-            if not self._files.get(user_id, file_id).owners:
-                self._files.delete(user_id, file_id)
+    def drop_files(self, now: dt.datetime, is_over: Callable[[], bool]) -> int:
+        """Delete the files of imports that ended :data:`FILE_KEPT` ago or have expired; return how many.
+
+        A file that something else uses as well stays for that. Can be repeated, and may be killed anywhere.
+        """
+
+        def find_ended(owners: Sequence[str]) -> list[str]:
+            named = {owner: int(owner.removeprefix(_own(""))) for owner in owners}
+            kept = self._import_mapper.find_unended(list(named.values()), now - FILE_KEPT)
+            return [owner for owner, import_id in named.items() if import_id not in kept]
+
+        return self._files.drop_unused(_own(""), find_ended, is_over)
 
     # -- after the feeds were imported
 
@@ -371,7 +374,7 @@ class ArchiveGateway:
         return sum(entry.read is True for _, entry in found)
 
 
-def _own(import_id: int) -> str:
+def _own(import_id: int | str) -> str:
     """Return the owner under which an import keeps its file."""
     return f"import:{import_id}"
 

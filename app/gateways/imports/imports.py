@@ -14,6 +14,7 @@ from app.feeds.fetch.address_policy import Policy
 from app.feeds.opml import opml
 from app.feeds.opml.file_type import check_is_opml
 from app.feeds.urls import hash_url
+from app.gateways.feeds.feeds import derive_private_key
 from app.gateways.imports.plan import NAME_MAX, TITLE_MAX, count_states, plan_import
 from app.gateways.imports.rules import retry_item, settle_item, sort_by_turn, tick_item
 from app.gateways.subscriptions.folders import DEPTH, MOST, FolderGateway
@@ -106,12 +107,14 @@ class ImportGateway:
         return plan_import(subscription_list, lambda keys: self._have(user_id, keys), self._policy, self._own)
 
     def _have(self, user_id: int, keys: list[str]) -> dict[str, int]:
-        """Return address key → feed id, for feeds that the user subscribes to."""
+        """Return address key → feed id, for feeds that the user subscribes to, also as an own copy."""
         mine = set(self._subscriptions.find_feed_ids(user_id))
         found: dict[str, int] = {}
-        for start in range(0, len(keys) if mine else 0, _AT_ONCE):
-            known = self._ends.find_ids_by_keys(keys[start : start + _AT_ONCE])
-            found |= {key: feed_id for key, feed_id in known.items() if feed_id in mine}
+        own = {derive_private_key(key, user_id): key for key in keys}
+        both = [*keys, *own]
+        for start in range(0, len(both) if mine else 0, _AT_ONCE):
+            known = self._ends.find_ids_by_keys(both[start : start + _AT_ONCE])
+            found |= {own.get(key, key): feed_id for key, feed_id in known.items() if feed_id in mine}
         return found
 
     def choose_items(

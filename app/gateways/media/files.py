@@ -7,7 +7,7 @@ Nothing here decides who may see a file: that is the rule of the share or commen
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 
 from app import clock
@@ -131,6 +131,25 @@ class FileGateway:
         if owners:
             self._files.remove_owners(owners, clock.now(), session)
 
+    def drop_unused(
+        self,
+        prefix: str,
+        find_ended: Callable[[Sequence[str]], Iterable[str]],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> int:
+        """Delete the files of ended owners, unless something else uses them; return how many.
+
+        Args:
+            prefix: of the owners, such as ``import:``.
+            find_ended: returns which of these owners have ended.
+        """
+        dropped, last = 0, ""
+        while not is_over() and (owners := self._files.list_owners(prefix, last, TOGETHER)):
+            last = owners[-1]
+            for owner in find_ended(owners):
+                dropped += self._store.run_in_transaction(partial(self._drop, owner))
+        return dropped
+
     def rename_owner(self, session: Session | None, owner: str, new: str) -> None:
         """Let another owner use all files of an owner, such as the feed into which one was merged."""
         if owner != new:
@@ -165,6 +184,12 @@ class FileGateway:
         while self._store.run_in_transaction(partial(self._delete_batch, user_id)):
             pass
         self._usage.remove(user_id)
+
+    def _drop(self, owner: str, session: Session) -> int:
+        found = self._files.remove_owned(owner, session)
+        self._forget(found, session)
+        self._files.remove_owners([owner], clock.now(), session)
+        return len(found)
 
     def _delete(self, user_id: int, file_id: int, record: Forget | None, session: Session) -> UserFile:
         file = self._files.remove(user_id, file_id, session)

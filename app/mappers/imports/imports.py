@@ -219,6 +219,12 @@ class ImportMapper:
         return [ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")) for doc in found]
 
     @translate_errors
+    def find_unended(self, import_ids: Sequence[int], before: dt.datetime) -> set[int]:
+        """Return which of these imports exist and haven't ended before a moment."""
+        query: Doc = {"_id": {"$in": list(import_ids)}, "$nor": [{"ended": {"$lt": before}}]}
+        return {doc["_id"] for doc in self._imports.find(query, {"_id": 1})}
+
+    @translate_errors
     def put_contents(
         self,
         one: Import,

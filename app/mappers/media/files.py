@@ -165,6 +165,21 @@ class FileMapper:
         return self._files.update_many(query, change, session=session, hint="owners").modified_count
 
     @translate_errors
+    def list_owners(self, prefix: str, after: str, limit: int) -> list[str]:
+        """Return owners that begin with a prefix and follow ``after``, each once, in their order."""
+        first, end = {"$gt": max(prefix, after)}, {"$lt": prefix[:-1] + chr(ord(prefix[-1]) + 1)}
+        pipeline: list[Doc] = [
+            {"$match": {"owners": {"$elemMatch": first | end}}},
+            {"$project": {"owners": 1}},
+            {"$unwind": "$owners"},
+            {"$match": {"owners": first | end}},
+            {"$group": {"_id": "$owners"}},
+            {"$sort": {"_id": 1}},
+            {"$limit": limit},
+        ]
+        return [doc["_id"] for doc in self._files.aggregate(pipeline, hint="owners")]
+
+    @translate_errors
     def rename_owner(self, owner: str, new: str, session: Session | None = None) -> int:
         """Replace an owner of all files by another one; return how many files had it."""
         query, place = {"owners": owner}, {"$indexOfArray": ["$owners", owner]}
@@ -184,6 +199,12 @@ class FileMapper:
         """Delete a user's file and return it; None: the user has no such file."""
         doc = self._files.find_one_and_delete({"_id": file_id, "user_id": user_id}, session=session)
         return _parse_file(doc) if doc else None
+
+    @translate_errors
+    def remove_owned(self, owner: str, session: Session) -> list[UserFile]:
+        """Delete the files that only this owner uses, inside a transaction, and return them."""
+        found = self._files.find({"owners": [owner]}, session=session).hint("owners")
+        return self._remove_found([_parse_file(d) for d in found], session)
 
     @translate_errors
     def remove_batch(self, user_id: int, limit: int, session: Session) -> list[UserFile]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection as Several
+from collections.abc import Mapping
+from typing import Any
 
 from pymongo import DESCENDING, ReplaceOne
 from pymongo.collection import Collection
@@ -62,5 +64,14 @@ def _build_doc(letter: DeadLetter) -> Doc:
 
 
 def _parse(doc: Doc) -> DeadLetter:
-    args = json.loads(doc["args"]) if "args" in doc else None
+    args = _parse_args(doc.get("args"))
     return DeadLetter(doc["_id"], doc["kind"], doc["key"], args, doc["error"], doc["due"], doc["at"])
+
+
+def _parse_args(text: Any) -> Mapping[str, Any] | None:
+    """Return arguments; None: they aren't the text of a JSON object."""
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -74,7 +74,7 @@ class DeadLetter:
 
     Attributes:
         id: hash of kind and key, 32 hexadecimal digits.
-        args: None if they were unreadable or too long, so that it can't run again.
+        args: None if they are unreadable or too long, so that it can't run again.
         error: error word.
     """
 

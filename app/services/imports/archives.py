@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from app import clock, logs
@@ -71,6 +71,13 @@ class ArchiveService:
         self._events.notify_progress(user_id, found.id, found.build_report(clock.now()))
         log.info("import_read", user_id=user_id, import_id=found.id, **found.counts)
         return {"state": found.state.value}
+
+    def drop_files(self, is_over: Callable[[], bool]) -> int:
+        """Delete the files of imports that ended a week ago; return how many."""
+        dropped = self._archives.drop_files(clock.now(), is_over)
+        if dropped:
+            log.info("import_files_dropped", count=dropped)
+        return dropped
 
     def find_pending(self, now: dt.datetime) -> Iterable[PendingTask]:
         """Yield the files that are still to be read, as delayed tasks."""
