@@ -29,6 +29,7 @@ MODULES = (
     "workers.tasks.media_drawing",
     "workers.tasks.media_icons",
     "workers.tasks.media_pictures",
+    "workers.tasks.moves",
     "workers.tasks.orphans",
     "workers.tasks.personal_exports",
     "workers.tasks.push",

@@ -44,8 +44,13 @@ class Base:
         """The replica sets of people's data; without EVENTR_CELLS, the home store alone."""
         settings = self.settings
         addresses = parse_cells(settings.cells)
-        read_epoch = RedisPlaceEpoch(settings.redis_url).read if addresses else None
+        read_epoch = self.place_epoch.read if addresses else None
         return Cells(self.store, addresses, settings.mongodb_name, read_epoch)
+
+    @lazy
+    def place_epoch(self) -> RedisPlaceEpoch:
+        """The number in Redis that tells all processes that a person's place has changed."""
+        return RedisPlaceEpoch(self.settings.redis_url)
 
     @lazy
     def jobs(self) -> RedisJobs:

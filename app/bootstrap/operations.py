@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from app.adapters.apprise import AppriseNotifier
 from app.bootstrap.base import Base
+from app.gateways.operations.moves import MoveGateway
 from app.monitoring.health import run_checks
 from app.runtime.lazy import lazy
 from app.services.operations.dead_letters import DeadLetterService
 from app.services.operations.feed_lists import FeedListService
 from app.services.operations.hourly_report import ReportService
+from app.services.operations.moves import MoveService
 from app.services.operations.operations import OperationsService
 from app.services.operations.readiness import Readiness
 from app.services.operations.server_info import ServerInfoService
@@ -31,6 +33,16 @@ class OperationsServices(Base):
     def feed_lists(self) -> FeedListService:
         """The health of all feeds."""
         return FeedListService(self.gateways.feed_lists, self.engine, self.jobs)
+
+    @lazy
+    def moves(self) -> MoveService:
+        """Moves of people between cells."""
+        return MoveService(self.mover, self.mappers.users, self.jobs)
+
+    @lazy
+    def mover(self) -> MoveGateway:
+        """Moves a person between cells, step by step."""
+        return MoveGateway(self.cells, self.mappers.moves, announce=self.place_epoch.raise_epoch)
 
     @lazy
     def server_info(self) -> ServerInfoService:

@@ -112,6 +112,7 @@ from app.mappers.notifications.notifications import NotificationMapper
 from app.mappers.operations.dead_letters import DeadLetterMapper
 from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.operations.feed_lists import FeedListMapper
+from app.mappers.operations.moves import MoveMapper
 from app.mappers.operations.write_conflicts import WriteConflictMapper
 from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.privacy.exports import PersonalExportMapper
@@ -161,6 +162,7 @@ class Mappers:
     def __init__(self, store: Store, cells: Cells, settings: Settings) -> None:
         database = store.database
         self.places = cells.places
+        self.moves = MoveMapper(database)
         self.feeds = FeedMapper(database)
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)

@@ -114,6 +114,8 @@ TABLE: Final[Mapping[str, Figure]] = {
                 "kind",
                 "Updater: bytes of stored pictures, files, and pictures that may be evicted (cache)",
             ),
+            ("cell_users", "gauge", "cell", "Updater: people who live in each cell; only with EVENTR_CELLS"),
+            ("moves", "gauge", "step", "Updater: moves of people in progress; only with EVENTR_CELLS"),
             (
                 "media_problems",
                 "gauge",

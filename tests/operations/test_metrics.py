@@ -121,6 +121,8 @@ def _check_names(found: Scrape) -> None:
     """All that is served is in the table with these labels, and all of the table is served by somebody."""
     served = {_full_name(family) for family in found.families.values() if family.name.startswith("eventr_")}
     elsewhere = {
+        "eventr_cell_users",
+        "eventr_moves",
         "eventr_lease_held",
         "eventr_event_streams",
         "eventr_media_bytes",

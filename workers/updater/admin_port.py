@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import StoreError
 from app.monitoring.admin_port import AdminServer, Pulse
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 
 @contextlib.contextmanager
@@ -37,6 +41,8 @@ def serve_admin_port(
         conflicts = await asyncio.to_thread(services.server_info.load_write_conflicts)
         if conflicts is not None:
             held.append(metrics.build_family("eventr_mongodb_write_conflicts_total", conflicts.total))
+        with contextlib.suppress(StoreError):
+            held += await asyncio.to_thread(_collect_cells, services)
         with contextlib.suppress(StoreError):  # then these figures are missing
             media = await asyncio.to_thread(services.media_cleaning.load_figures)
             return metrics.render(
@@ -55,6 +61,17 @@ def serve_admin_port(
         yield pulse
     finally:
         admin.stop()
+
+
+def _collect_cells(services: Services) -> list[Metric]:
+    from app.monitoring import metrics
+
+    if not services.cells.is_spread:
+        return []
+    return [
+        metrics.build_family("eventr_cell_users", _label(services.moves.count_people())),
+        metrics.build_family("eventr_moves", _label(services.moves.count_steps())),
+    ]
 
 
 def _label(values: Mapping[str, int]) -> dict[tuple[str, ...], float]:

@@ -361,9 +361,9 @@ def queue_due_work(services: bootstrap.Services) -> None:
     """Queue all due work other than pulls of due feeds.
 
     That is: pushed feeds, hub requests, pushes of our hub, imports, the last hour's report, search indexing,
-    account deletions, personal exports, the deletion of feeds without readers and of media that nothing
-    needs, shares of secret feeds, files that media stores lack, icons of feeds, and pictures
-    that were postponed.
+    account deletions, moves of people to other cells, personal exports, the deletion of feeds without readers
+    and of media that nothing needs, shares of secret feeds, files that media stores lack, icons of feeds, and
+    pictures that were postponed.
     A job that is queued already isn't queued twice.
     """
     for due in (
@@ -372,6 +372,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         lambda _: services.import_runner.find_due_jobs(),
         services.indexing.find_due_jobs,
         services.erasure.find_due_jobs,
+        services.moves.find_due_jobs,
         services.personal_exports.find_due_jobs,
         services.orphans.find_due_jobs,
         services.media_cleaning.find_due_jobs,

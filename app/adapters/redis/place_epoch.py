@@ -7,6 +7,7 @@ import time
 
 import redis
 
+from app.errors import StoreError
 from app.models.jobs import redis_keys
 from app.runtime import redis_connections as connections
 
@@ -15,7 +16,9 @@ KEPT_SECONDS = 0.25
 
 
 class RedisPlaceEpoch:
-    """Reads the epoch at most every :data:`KEPT_SECONDS`. Without Redis it stays the same."""
+    """Reads the epoch at most every :data:`KEPT_SECONDS`. Without Redis it changes each
+    second, so that places are read again.
+    """
 
     def __init__(self, url: str) -> None:
         self._client: redis.Redis = connections.connect(url, socket_connect_timeout=1, socket_timeout=1)
@@ -33,11 +36,19 @@ class RedisPlaceEpoch:
                 try:
                     self._epoch = int(self._client.get(redis_keys.PLACE_EPOCH) or 0)
                 except redis.RedisError:
-                    self._until = now + 1
+                    # Changes go unnoticed now, so places must be read again.
+                    self._epoch, self._until = -time.monotonic_ns(), now + 1
         return self._epoch
 
     def raise_epoch(self) -> int:
-        """Raise the epoch after a change of ``places``, and return it."""
-        epoch = int(self._client.incr(redis_keys.PLACE_EPOCH))
+        """Raise the epoch after a change of ``places``, and return it.
+
+        Raises:
+            StoreError: Redis isn't responding.
+        """
+        try:
+            epoch = int(self._client.incr(redis_keys.PLACE_EPOCH))
+        except redis.RedisError as e:
+            raise StoreError from e
         self._epoch, self._until = epoch, time.monotonic() + KEPT_SECONDS
         return epoch

@@ -123,6 +123,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         # The people of a cell, and the moves that aren't finished.
         IndexModel([("cell", _UP), ("_id", _UP)], name="cell"),
         IndexModel([("state", _UP), ("_id", _UP)], name="state"),
+        # The updater: only moves in progress, and people whose former cell is to be swept.
+        IndexModel(
+            [("step", _UP), ("due", _UP)], name="moving", partialFilterExpression={"step": {"$gt": ""}}
+        ),
+        IndexModel([("sweep_at", _UP)], name="sweep", sparse=True),
     ],
     "feed_readers": [
         # How many people of a cell read a feed.

@@ -47,6 +47,7 @@ class Task(enum.StrEnum):
     OLD_INDEX = "maintenance.index"  # queued by an earlier version
     ERASE = "maintenance.erase"
     EXPORT = "maintenance.export"
+    MOVE = "places.move"
     MEDIA_CLEAN = "media.clean"
     DRAW = "media.draw"
     DRAW_AVATAR = "media.draw_avatar"

@@ -6,8 +6,8 @@ from flask import Blueprint
 
 from app.errors import NotFoundError
 from app.models.accounts.actor import Permission
-from app.web.context import get_actor
-from app.web.pages.admin import feeds, jobs, machine, media, moderation, overview, users
+from app.web.context import get_actor, get_services
+from app.web.pages.admin import cells, feeds, jobs, machine, media, moderation, overview, users
 
 bp = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -19,5 +19,11 @@ def _admins_only() -> None:
         raise NotFoundError
 
 
-for part in (overview, feeds, users, moderation, jobs, media, machine):
+@bp.context_processor
+def _find_cells() -> dict[str, bool]:
+    """Tell the bar of tabs whether there is more than the home cell."""
+    return {"has_cells": get_services().cells.is_spread}
+
+
+for part in (overview, feeds, users, moderation, jobs, media, cells, machine):
     bp.register_blueprint(part.bp)
