@@ -40,11 +40,6 @@ FEED_COMMANDS: dict[str, str] = {
     "sanitize": "app.commands.feed_sanitize:sanitize",
     "schedule": "app.commands.feed_schedule:schedule",
 }
-ADMIN_COMMANDS: dict[str, str] = {
-    "balance": "app.commands.admin_moves:balance_cells",
-    "drain": "app.commands.admin_moves:drain",
-    "move": "app.commands.admin_moves:move",
-}
 OPML_COMMANDS: dict[str, str] = {"check": "app.commands.opml_check:check"}
 
 
@@ -75,11 +70,6 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="eventr")
 def cli() -> None:
     """Eventr, a social feed reader."""
-
-
-@cli.group("admin", cls=LazyGroup, lazy=ADMIN_COMMANDS)
-def manage_cells() -> None:
-    """Manage the servers that hold people's data. Every command prints JSON."""
 
 
 @cli.group(cls=LazyGroup, lazy=FEED_COMMANDS)

@@ -12,7 +12,12 @@ from app.cli import LazyGroup
 from app.commands.stores import require_stores
 from app.config import Settings
 
-ADMIN_COMMANDS: dict[str, str] = {"shard": "app.commands.admin:declare_shards"}
+ADMIN_COMMANDS: dict[str, str] = {
+    "balance": "app.commands.admin_moves:balance_cells",
+    "drain": "app.commands.admin_moves:drain",
+    "move": "app.commands.admin_moves:move",
+    "shard": "app.commands.admin:declare_shards",
+}
 
 
 @click.group("admin", cls=LazyGroup, lazy=ADMIN_COMMANDS)

@@ -4,7 +4,7 @@
 
 Each run begins by raising the epoch of the person's place and by taking the fences of both cells. So a run
 that is still alive somewhere, frozen or slow, can neither switch nor write anymore. All steps can be
-repeated, and the next run continues one that was killed anywhere. ``docs/design/cells.md`` explains why.
+repeated, and the next run continues one that was killed anywhere. ``docs/design/moves.md`` explains why.
 """
 
 from __future__ import annotations
