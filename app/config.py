@@ -242,6 +242,19 @@ class Settings:
         "Replicas of Redis that must have a job before it counts as queued or claimed; 0: none",
         _between(0, 5),
     )
+    cache: bool = _row(
+        False,
+        (
+            "Keep feeds' cards, people's short lists and public pages in the memory of the web processes "
+            "while Redis says that they haven't changed; the same on all machines"
+        ),
+    )
+    cache_url: str = _row(
+        "",
+        "URL of the Redis that says what has changed, in the forms of EVENTR_REDIS_URL; empty: that one",
+        redis_address.find_address_problem,
+        secret=True,
+    )
     embedded_cache: int = _row(
         0,
         (

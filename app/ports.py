@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from app.models.cache import Changed, LogChanges, LogPosition, WriteHold
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.spent_bytes import SpentBytes
 from app.models.jobs.job_engine import DeadKind, DeadPage, Engine, JobRecord
@@ -538,6 +539,34 @@ class PictureBodies(Protocol):
 
     def delete_old(self, seconds: float) -> int:
         """Delete what has been waiting for longer than this; return how many files it was."""
+        ...
+
+
+class ChangeLog(Protocol):
+    """What processes have written to MongoDB; ``app.adapters.redis.change_log.RedisChangeLog``.
+
+    No method raises: without Redis, nothing may be used that an earlier request has read.
+    """
+
+    @property
+    def connections(self) -> int:
+        """How often this process has connected; a new connection may lead to another server."""
+        ...
+
+    def read_changes(self, position: LogPosition | None) -> LogChanges | None:
+        """Return what has changed since a position; None: Redis isn't responding.
+
+        Args:
+            position: the end of the log at an earlier call; None: there was none.
+        """
+        ...
+
+    def begin_write(self, changed: Sequence[Changed]) -> WriteHold:
+        """Report what a write is about to change; until its end, nobody keeps these values."""
+        ...
+
+    def end_write(self, hold: WriteHold) -> None:
+        """Report that a write has ended."""
         ...
 
 

@@ -67,14 +67,18 @@ def web(bench: Bench) -> None:
 
 
 @contextlib.contextmanager
-def site(settings: Settings, feeds: int, entries: int) -> Iterator[tuple[int, str]]:
-    """Create a user with this many feeds and serve the web tier; yield the port and the session cookie."""
+def site(settings: Settings, feeds: int, entries: int, *, name: str = "") -> Iterator[tuple[int, str]]:
+    """Create a user with this many feeds and serve the web tier; yield the port and the session cookie.
+
+    Args:
+        name: of the database; empty: a name for this number of feeds.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     own = dataclasses.replace(
         settings,
-        mongodb_name=f"bench_web_{feeds}",
+        mongodb_name=name or f"bench_web_{feeds}",
         port=port,
         secret_key="pK3v9sXq7Lw2Zr8Tn5Yb1Hd6Jf4Gm0Ca",
         web_threads=4,

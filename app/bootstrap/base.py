@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.adapters.media.building import build_stores
 from app.adapters.media.store_set import StoreSet
 from app.adapters.redis.byte_ledger import RedisByteLedger
+from app.adapters.redis.change_log import RedisChangeLog
 from app.adapters.redis.events import RedisEvents
 from app.adapters.redis.host_budget import RedisBudget
 from app.adapters.redis.job_engine import RedisEngine
@@ -37,7 +38,12 @@ class Base:
     @lazy
     def store(self) -> Store:
         """The connection to MongoDB."""
-        return Store(self.settings.mongodb_uri, self.settings.mongodb_name)
+        return Store(self.settings.mongodb_uri, self.settings.mongodb_name, self.change_log)
+
+    @lazy
+    def change_log(self) -> RedisChangeLog | None:
+        """Where processes report what they write, if they keep what they read."""
+        return RedisChangeLog(self.settings) if self.settings.cache else None
 
     @lazy
     def cells(self) -> Cells:

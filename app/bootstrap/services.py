@@ -79,7 +79,7 @@ class Services(
         """Close the connections that were opened."""
         names = (
             *("media_stores", "search_index", "limiter", "budget", "figures", "engine", "events", "jobs"),
-            *("later", "cells", "store"),
+            *("later", "cells", "store", "change_log"),
         )
         for name in names:
             if (part := self.__dict__.get(name)) is not None:

@@ -163,7 +163,7 @@ class Mappers:
         database = store.database
         self.places = cells.places
         self.moves = MoveMapper(database)
-        self.feeds = FeedMapper(database)
+        self.feeds = FeedMapper(database, store.cache)
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
         self.orphans = OrphanMapper(database)
@@ -178,7 +178,7 @@ class Mappers:
         self.searches = SavedSearchMapper(database)
         self.search_index = SearchIndexMapper(database)
         self.index_marks = IndexQueueMapper(database)
-        self.snapshots = SnapshotMapper(database)
+        self.snapshots = SnapshotMapper(database, repeats_max=10_000 if store.cache else 0)
         self.stream_views = StreamViewMapper(database)
         self.playback = PlaybackMapper(database)
         self.recent_reads = RecentReadMapper(database)
@@ -559,6 +559,7 @@ class Gateways:
             stream_views=m.stream_views,
             imports=m.imports,
             notifications=m.notifications,
+            cache=store.cache,
         )
         belongings = PersonalDataGateway(
             personal_data=m.personal_data,

@@ -62,6 +62,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
     yield from check_disk(settings)
     yield from check_mongodb(settings)
     yield from check_redis(settings)
+    yield from _cache(settings)
     yield check_search(settings)
     yield check_pictures()
     yield from check_standby_indexes(settings)
@@ -445,6 +446,25 @@ def _is_only_ours(url: str, info: dict[str, Any]) -> bool:
         return sockets.is_private(Path(unquote(address.path)))
     except OSError:
         return False
+
+
+def _cache(settings: Settings) -> Iterator[CheckResult]:
+    """Check the Redis of the change log if it isn't that of the jobs."""
+    if not settings.cache or not settings.cache_url:
+        return
+    try:
+        with connections.connect(
+            settings.cache_url, socket_timeout=_TIMEOUT_MS / 1000, retry=Retry(NoBackoff(), 0)
+        ) as client:
+            client.ping()
+    except (RedisError, ValueError) as e:
+        text = (
+            f"The cache's Redis isn't responding ({shorten_error(e)}), so MongoDB answers every read. "
+            "Start it, or check EVENTR_CACHE_URL."
+        )
+        yield CheckResult("cache", Severity.WARN, text)
+    else:
+        yield CheckResult("cache", Severity.OK, "The cache's Redis is responding.")
 
 
 def _durability(info: dict[str, Any]) -> CheckResult:

@@ -31,10 +31,14 @@ class IdentityMap:
 
     Args:
         max_age: seconds after which the map is emptied, for long jobs; None: never.
+        shared: whether reads may use values that earlier requests of this process have read.
     """
 
-    def __init__(self, max_age: float | None = None) -> None:
+    def __init__(self, max_age: float | None = None, *, shared: bool = False) -> None:
         self._max_age = max_age
+        self.shared = shared
+        #: What this request knows about other processes' writes; see app.mappers.mongo.shared_cache.
+        self.view: Any = None
         self._ends = time.monotonic() + (max_age or 0)
         self._lock = threading.Lock()
         self._values: dict[str, dict[tuple[str, Hashable], Any]] = {}
@@ -93,13 +97,14 @@ _bypassed: ContextVar[bool] = ContextVar("identity_map_bypassed", default=False)
 
 
 @contextlib.contextmanager
-def open_scope(max_age: float | None = None) -> Iterator[IdentityMap]:
+def open_scope(max_age: float | None = None, *, shared: bool = False) -> Iterator[IdentityMap]:
     """Open a map for this request or job, and for the threads that it starts in its own context.
 
     Args:
         max_age: as for :class:`IdentityMap`.
+        shared: as for :class:`IdentityMap`.
     """
-    scope = IdentityMap(max_age)
+    scope = IdentityMap(max_age, shared=shared)
     before = _current.set(scope)
     try:
         yield scope
@@ -149,6 +154,15 @@ def get_value(collection: str, kind: str, key: Hashable = None, default: Any = N
 def is_active() -> bool:
     """Return whether values that are read now are kept."""
     return _get_readable() is not None
+
+
+def can_use_shared(collection: str) -> bool:
+    """Return whether a read may use a value that an earlier request has read.
+
+    Not after this request has written to the collection, forgotten it, or waited for a job.
+    """
+    scope = _get_readable()
+    return scope is not None and scope.shared and not scope.get_version(collection)
 
 
 def find_kept(collection: str, kind: str, keys: Iterable[K]) -> dict[K, Any]:

@@ -18,7 +18,7 @@ def install(app: Flask) -> None:
     inner = app.wsgi_app
 
     def call_in_scope(environ: Any, start: Any) -> Iterable[bytes]:
-        with identity_map.open_scope():
+        with identity_map.open_scope(shared=True):
             return inner(environ, start)
 
     app.wsgi_app = call_in_scope  # type: ignore[method-assign,assignment]

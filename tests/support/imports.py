@@ -24,7 +24,7 @@ LAYERS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_BASE, _BASE),
     "app.ports": _BASE,
     "app.feeds": (*_BASE, "app.ports"),
-    "app.mappers": _BASE,
+    "app.mappers": (*_BASE, "app.ports"),
     "app.gateways": (*_BASE, "app.mappers", "app.feeds", "app.ports"),
     "app.services": (*_BASE, "app.gateways", "app.ports"),
     # Redis and other outside systems, behind the protocols of app.ports.

@@ -209,10 +209,10 @@ class StreamGateway:
         show: Show = Show.ALL,
         ranking: tuple[EntryKey, ...] | None = None,
     ) -> Snapshot:
-        """Store the current state of a stream, for paging through it."""
+        """Store the current state of a stream for paging; one of the same content may be a bit older."""
         snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds, show, ranking)
-        self._snapshots.add(snapshot, expires)
-        return snapshot
+        token = self._snapshots.add(snapshot, expires)
+        return snapshot if token == snapshot.token else dataclasses.replace(snapshot, token=token)
 
     def get_snapshot(self, user_id: int, token: str, now: dt.datetime) -> Snapshot:
         """Return a user's snapshot.

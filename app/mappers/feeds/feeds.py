@@ -24,9 +24,12 @@ from app.mappers.feeds.feed_states import (
     build_unchanged_updates,
 )
 from app.mappers.mongo import ids, raw_replies
+from app.mappers.mongo.cached_writes import CARD_FIELDS
 from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.shared_cache import SharedCache
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
 from app.models.accounts.user import build_avatar_path
+from app.models.cache import CacheKind
 from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, NextCheck, Position
 from app.models.feeds.fetched import Validators
 from app.models.feeds.hosts import parse_host
@@ -37,24 +40,7 @@ from app.runtime.version_cache import VersionCache
 
 _DUE = dict.fromkeys(("url", "next_check_at", "subscribers", "slow"), 1)
 _POSITION = {"first_seq": 1, "last_seq": 1, "last_entry_at": 1, "claim_token": 1, "stored_bytes": 1}
-_CARD = dict.fromkeys(
-    (
-        *(
-            "title",
-            "url",
-            "site_url",
-            "icon_blob",
-            "error",
-            "first_seq",
-            "last_seq",
-            "last_entry_at",
-            "read_at",
-        ),
-        *("language", "owner", "gone", "hidden", "shown_at", "unlisted", "avatar", "merged_into"),
-        "private_to",
-    ),
-    1,
-)
+_CARD = dict.fromkeys(sorted(CARD_FIELDS), 1)
 _POLL = dict.fromkeys(
     (
         *("url", "created", "read_at", "next_check_at", "validators", "ttl_minutes", "skip_hours"),
@@ -74,6 +60,10 @@ CLOCK_ERROR = dt.timedelta(minutes=1)
 _MILLISECONDS: CodecOptions[Doc] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Feed) if f.name not in {"id", "kind", "validators", "seen"})
 
+#: Cards that are worth reading the change log; fewer cost as little in MongoDB.
+CARDS_MIN = 10
+#: Seconds after which a card is read again in any case.
+CARD_SECONDS = 600
 #: Bytes of decoded cards in the cache. A card takes 1 to 2 KB, so more fit than one user may have feeds.
 CARD_BYTES = 24 << 20
 #: What a card takes besides its document.
@@ -83,7 +73,8 @@ _CARD_SPARE = 700
 class FeedMapper:
     """Document ↔ :class:`Feed`."""
 
-    def __init__(self, database: Database[Doc]) -> None:
+    def __init__(self, database: Database[Doc], cache: SharedCache | None = None) -> None:
+        self._cache = cache
         self._feeds: Collection[Doc] = database["feeds"]
         # For writes that a crash may lose: claims, polls without news, and read times.
         self._unsafe = self._feeds.with_options(write_concern=WriteConcern(w=1))
@@ -177,9 +168,25 @@ class FeedMapper:
         return identity_map.find_each("feeds", "card", feed_ids, self._fetch_cards)
 
     def _fetch_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
-        found = raw_replies.fetch_documents(self._feeds, {"_id": {"$in": list(feed_ids)}}, _CARD)
-        cards = {card.id: card for card in map(card_cache.decode, found)}
+        cards = self._find_kept_cards(feed_ids)
         return cards | self._find_merged_icons(cards)
+
+    def _find_kept_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
+        """Return cards, from MongoDB those that this process hasn't read or that have changed.
+
+        Cards of feeds that not everyone may see aren't kept: private ones, and people's streams.
+        """
+        cache = self._cache
+        view = cache.get_view("feeds", worth=len(feed_ids) >= CARDS_MIN) if cache else None
+        cards = cache.find(view, CacheKind.CARD, feed_ids) if cache and view else {}
+        if missing := [i for i in feed_ids if i not in cards] if cards else feed_ids:
+            found = raw_replies.fetch_documents(self._feeds, {"_id": {"$in": list(missing)}}, _CARD)
+            new = {card.id: card for card in map(card_cache.decode, found)}
+            if cache and view:
+                kept = {i: card for i, card in new.items() if _is_open(card)}
+                cache.keep(view, CacheKind.CARD, kept, CARD_SECONDS)
+            cards |= new
+        return cards
 
     def _find_merged_icons(self, cards: Mapping[int, FeedCard]) -> dict[int, FeedCard]:
         """Return the cards of merged feeds with the icons of the feeds that continue them.
@@ -599,6 +606,11 @@ def _card(raw: bytes) -> FeedCard:
         get("merged_into"),
         get("private_to"),
     )
+
+
+def _is_open(card: FeedCard) -> bool:
+    """Return whether everyone may see a feed, so that its card may be kept."""
+    return card.owner is None and card.private_to is None
 
 
 #: The last versions of cards. A reader's feeds are read by each of their requests, and few have

@@ -21,7 +21,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
-from app.mappers.mongo.together import ListRead
+from app.mappers.mongo.together import Kept, ListRead
+from app.models.cache import CacheKind
 from app.models.imports.archives import MarkRow, SavedEntry
 from app.models.imports.imports import (
     ACTIVE,
@@ -119,7 +120,8 @@ class ImportMapper:
             {"$project": _HEAD},
         ]
         part = Part(self._imports, pipeline, "user_created")
-        return ListRead(part, "active", user_id, lambda docs: _import(docs[0]) if docs else None)
+        kept = Kept(CacheKind.NO_IMPORT, user_id, is_fit=lambda docs: not docs)
+        return ListRead(part, "active", user_id, lambda docs: _import(docs[0]) if docs else None, kept)
 
     @translate_errors
     def find_items(

@@ -96,7 +96,7 @@ class IconMapper:
     @translate_errors
     def set_blob(self, session: Session, source_id: bytes, blob_id: bytes) -> None:
         """Let the feeds that wait for this source show its picture."""
-        query = {"icon_source": Binary(source_id)}
+        query = self._find_users(source_id, session)
         self._feeds.update_many(query, {"$set": {"icon_blob": Binary(blob_id)}}, session=session)
 
     @translate_errors
@@ -131,7 +131,13 @@ class IconMapper:
     def forget(self, session: Session, source_id: bytes) -> None:
         """Let the feeds with this source look for an icon again."""
         gone = {"icon_source": "", "icon_blob": "", "icon_next": ""}
-        self._feeds.update_many({"icon_source": Binary(source_id)}, {"$unset": gone}, session=session)
+        self._feeds.update_many(self._find_users(source_id, session), {"$unset": gone}, session=session)
+
+    def _find_users(self, source_id: bytes, session: Session) -> Doc:
+        """Return a query for the feeds with this source, which names them for the change log."""
+        query: Doc = {"icon_source": Binary(source_id)}
+        ids = [doc["_id"] for doc in self._feeds.find(query, {"_id": 1}, session=session)]
+        return {"_id": {"$in": ids}, **query}
 
 
 def _build_range(start: bytes) -> Doc:

@@ -24,6 +24,7 @@ from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.mappers.mongo.store import Doc, Session, Store
 from app.mappers.operations.places import PlaceMapper
 from app.models.operations.cells import HOME, Place, PlaceState
+from app.ports import ChangeLog
 
 T = TypeVar("T")
 
@@ -102,8 +103,8 @@ class PeopleTable:
 class CellStore(Store):
     """The replica set of a cell. After a failed connection it is left alone for a moment."""
 
-    def __init__(self, uri: str, database: str, name: str) -> None:
-        super().__init__(uri, database)
+    def __init__(self, uri: str, database: str, name: str, log: ChangeLog | None = None) -> None:
+        super().__init__(uri, database, log)
         self.name = name
         self._lock = threading.Lock()
         self._failed_until = 0.0
@@ -156,7 +157,7 @@ class Cells:
         self.is_spread = bool(addresses)
         self.places = PlaceMapper(home.database)
         self._stores: dict[str, Store] = {HOME: home}
-        self._stores |= {cell: CellStore(uri, name, cell) for cell, uri in addresses.items()}
+        self._stores |= {cell: CellStore(uri, name, cell, home.log) for cell, uri in addresses.items()}
         self._read_epoch = read_epoch
         self._kept: dict[int, tuple[Place, float]] = {}
         self._epoch = 0

@@ -18,8 +18,10 @@ from pymongo.read_concern import ReadConcern
 from app.errors import NoSpaceError, StoreError
 from app.mappers.mongo import refusals
 from app.mappers.mongo.errors import UNAVAILABLE, is_disk_full, translate_errors
+from app.mappers.mongo.shared_cache import SharedCache
 from app.mappers.mongo.write_listener import WriteListener
 from app.models.transactions import TRANSACTION_SECONDS
+from app.ports import ChangeLog
 from app.runtime import identity_map
 
 T = TypeVar("T")
@@ -42,10 +44,13 @@ class Store:
     Args:
         uri: address of a replica set or cluster.
         name: name of the database.
+        log: where processes report what they write; None: nothing outlasts a request.
     """
 
-    def __init__(self, uri: str, name: str) -> None:
-        self._listener = WriteListener()
+    def __init__(self, uri: str, name: str, log: ChangeLog | None = None) -> None:
+        self.log = log
+        self.cache = None if log is None else SharedCache(log)
+        self._listener = WriteListener(log)
         # connect=False: a process may fork after building this, and MongoClient is not fork-safe.
         self._client: MongoClient[Doc] = MongoClient(
             uri,
@@ -73,6 +78,7 @@ class Store:
                 pymongo.timeout(TRANSACTION_SECONDS),
                 self._client.start_session() as session,
             ):
+                is_over = True
                 try:
                     return session.with_transaction(
                         _mark_repeats(operation),
@@ -80,8 +86,11 @@ class Store:
                         write_concern=WriteConcern(w="majority", j=True),
                         read_preference=ReadPreference.PRIMARY,
                     )
+                except UNAVAILABLE:
+                    is_over = False
+                    raise
                 finally:
-                    self._listener.end_transaction(session)
+                    self._listener.end_transaction(session, is_over=is_over)
         except UNAVAILABLE as e:
             # Its transient label was for the driver, which has given up retrying.
             raise self.make_error(e) from e

@@ -20,8 +20,9 @@ from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part
-from app.mappers.mongo.together import ListRead
+from app.mappers.mongo.together import Kept, ListRead
 from app.mappers.reading.entry_keys import from_millis, to_millis
+from app.models.cache import CacheKind
 from app.models.discussion.comments import NotificationKind, NotificationRow
 from app.runtime import identity_map
 
@@ -147,7 +148,8 @@ class NotificationMapper:
         """Return the read of :meth:`find_unread`, to be sent with others."""
         pipeline: list[Doc] = [{"$match": {"user_id": user_id, "read": False}}, {"$limit": limit}]
         part = Part(self._notes, pipeline, "unread")
-        return ListRead(part, "unread", (user_id, limit), lambda docs: list(map(_note, docs)))
+        kept = Kept(CacheKind.NOTIFICATIONS, user_id)
+        return ListRead(part, "unread", (user_id, limit), lambda docs: list(map(_note, docs)), kept)
 
     @translate_errors
     def find_by_kind(

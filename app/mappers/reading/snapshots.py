@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import hashlib
 import struct
 from collections.abc import Mapping, Sequence
 
@@ -19,36 +20,50 @@ from app.models.reading.entry import EntryKey
 from app.models.reading.history import ActionKind, HistoryCursor, MassAction
 from app.models.reading.stream import Show, Snapshot, Sort, SourceFeed, StreamRef
 from app.models.subscriptions.read_state import ReadState
+from app.runtime.weighted_cache import WeightedCache
 
 #: A key of a ranking: id, feed, number, time.
 _KEY = struct.Struct("<4q")
 
 
-class SnapshotMapper:
-    """Document ↔ :class:`Snapshot`. Every query contains ``user_id``."""
+#: Time within which a snapshot with the same content is used again: a page costs a write of up to 100 KB.
+REPEAT = dt.timedelta(minutes=10)
 
-    def __init__(self, database: Database[Doc]) -> None:
+
+class SnapshotMapper:
+    """Document ↔ :class:`Snapshot`. Every query contains ``user_id``.
+
+    Args:
+        repeats_max: users and streams whose last snapshot is used again while its content is the same.
+    """
+
+    def __init__(self, database: Database[Doc], *, repeats_max: int = 0) -> None:
+        last = WeightedCache[tuple[int, str], tuple[bytes, str, dt.datetime]](repeats_max)
+        self._last = last  # user and stream → digest, token and time
         # Losing a snapshot only costs a reload, so writes don't wait for the journal.
         self._snapshots: Collection[Doc] = database.get_collection(
             "snapshots", write_concern=WriteConcern(w=1)
         )
 
     @translate_errors
-    def add(self, snapshot: Snapshot, expires: dt.datetime) -> None:
-        """Store a snapshot until ``expires``."""
-        self._snapshots.insert_one(
-            {
-                "token": snapshot.token,
-                "user_id": snapshot.user_id,
-                "stream": str(snapshot.ref),
-                "sort": snapshot.sort.value,
-                "show": snapshot.show.value,
-                "at": snapshot.at,
-                "expires": expires,
-                **read_state_packing.pack(snapshot.feeds.values()),
-                **_pack_ranking(snapshot.ranking),
-            }
-        )
+    def add(self, snapshot: Snapshot, expires: dt.datetime) -> str:
+        """Store a snapshot until ``expires``, or find that it was stored within REPEAT; return its token."""
+        content = {
+            "user_id": snapshot.user_id,
+            "stream": str(snapshot.ref),
+            "sort": snapshot.sort.value,
+            "show": snapshot.show.value,
+            **read_state_packing.pack(snapshot.feeds.values()),
+            **_pack_ranking(snapshot.ranking),
+        }
+        digest, key = _digest(content), (snapshot.user_id, str(snapshot.ref))
+        last = self._last.get(key)
+        if last is not None and last[0] == digest and last[2] <= snapshot.at < last[2] + REPEAT:
+            return last[1]
+        doc = {**content, "token": snapshot.token, "at": snapshot.at, "expires": expires}
+        self._snapshots.insert_one(doc)
+        self._last.add(key, (digest, snapshot.token, snapshot.at), 1)
+        return snapshot.token
 
     @translate_errors
     def find(self, user_id: int, token: str, now: dt.datetime) -> Snapshot | None:
@@ -67,6 +82,15 @@ class SnapshotMapper:
         if doc is None:
             return None
         return StreamRef.parse(doc["stream"]), read_state_packing.unpack_last_seqs(doc["rows"])
+
+
+def _digest(content: Mapping[str, object]) -> bytes:
+    digest = hashlib.blake2b(digest_size=16)
+    for name, value in content.items():
+        part = value if isinstance(value, bytes) else str(value).encode()
+        digest.update(f"{name}:{len(part)}:".encode())
+        digest.update(part)
+    return digest.digest()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

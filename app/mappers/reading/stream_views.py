@@ -10,7 +10,8 @@ from pymongo.database import Database
 
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part
-from app.mappers.mongo.together import ListRead
+from app.mappers.mongo.together import Kept, ListRead
+from app.models.cache import CacheKind
 from app.models.reading.stream import StreamRef
 from app.models.reading.stream_view import FIELDS
 from app.runtime import identity_map
@@ -35,7 +36,12 @@ class StreamViewMapper:
     def plan(self, user_id: int, ref: StreamRef) -> ListRead:
         """Return the read of :meth:`get`, to be sent with others."""
         part = Part(self._views, [{"$match": {"user_id": user_id, "stream": str(ref)}}], "user_stream")
-        return ListRead(part, "of", (user_id, str(ref)), _settings)
+        kept = Kept(CacheKind.STREAM_VIEWS, user_id, [{"$match": {"user_id": user_id}}])
+
+        def parse(docs: Sequence[Doc]) -> Mapping[str, str]:
+            return _settings([doc for doc in docs if doc["stream"] == str(ref)])
+
+        return ListRead(part, "of", (user_id, str(ref)), parse, kept)
 
     @translate_errors
     def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> bool:

@@ -14,7 +14,8 @@ from app.errors import ConflictError, ExistsError
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session, is_duplicate
-from app.mappers.mongo.together import ListRead
+from app.mappers.mongo.together import Kept, ListRead
+from app.models.cache import CacheKind
 from app.models.reading.tag import SavedSearch, Tag, make_tag_key
 from app.runtime import identity_map
 
@@ -43,7 +44,8 @@ class TagMapper:
     def plan_by_user(self, user_id: int) -> ListRead:
         """Return the read of :meth:`find_by_user`, to be sent with others."""
         part = Part(self._tags, [{"$match": {"user_id": user_id}}, {"$sort": {"key": 1}}], "user_key")
-        return ListRead(part, "of", user_id, lambda docs: list(map(_tag, docs)))
+        kept = Kept(CacheKind.TAGS, user_id)
+        return ListRead(part, "of", user_id, lambda docs: list(map(_tag, docs)), kept)
 
     @translate_errors
     def add(self, user_id: int, name: str, session: Session) -> Tag:
@@ -122,7 +124,8 @@ class SavedSearchMapper:
     def plan_by_user(self, user_id: int) -> ListRead:
         """Return the read of :meth:`find_by_user`, to be sent with others."""
         part = Part(self._searches, [{"$match": {"user_id": user_id}}, {"$sort": {"name": 1}}], "user_name")
-        return ListRead(part, "of", user_id, lambda docs: list(map(_saved, docs)))
+        kept = Kept(CacheKind.SEARCHES, user_id)
+        return ListRead(part, "of", user_id, lambda docs: list(map(_saved, docs)), kept)
 
     @translate_errors
     def put(self, user_id: int, name: str, query: str) -> SavedSearch:

@@ -13,7 +13,8 @@ from pymongo.errors import DuplicateKeyError
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
-from app.mappers.mongo.together import ListRead
+from app.mappers.mongo.together import Kept, ListRead
+from app.models.cache import CacheKind
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.sort_key import rank
 from app.runtime import identity_map
@@ -62,7 +63,7 @@ class FolderMapper:
     def plan_by_user(self, user_id: int) -> ListRead:
         """Return the read of :meth:`find_by_user`, to be sent with others."""
         part = Part(self._folders, [{"$match": {"user_id": user_id}}], "user")
-        return ListRead(part, "of", user_id, _in_order)
+        return ListRead(part, "of", user_id, _in_order, Kept(CacheKind.FOLDERS, user_id))
 
     @translate_errors
     def update(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:

@@ -75,6 +75,10 @@ TOTALS = "eventr:totals"
 REPORTED = "eventr:reported"
 #: stream · events for people (kind, user, data), newest ~5,000 · PEOPLE_SECONDS after the last.
 PEOPLE = "eventr:people"
+#: the change log of a database, ``eventr:cache:<database>:``: ``meta`` hash (epoch, number of names so far),
+#: ``log`` list of names, ``holds`` zset: token and name → Unix time until which it holds · none. They may be
+#: in another Redis (EVENTR_CACHE_URL).
+CACHE = "eventr:cache:"
 #: string · ids of the feeds that a user follows, 8 bytes each, for the controller · some minutes.
 FOLLOWS = "eventr:follows:"
 #: channel · wakes idle workers when jobs arrive; only a hint, workers also check regularly.
