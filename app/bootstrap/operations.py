@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from app.adapters.apprise import AppriseNotifier
 from app.bootstrap.base import Base
+from app.gateways.operations.cells import CellGateway
 from app.gateways.operations.moves import MoveGateway
 from app.monitoring.health import run_checks
 from app.runtime.lazy import lazy
+from app.services.operations.cells import CellService
 from app.services.operations.dead_letters import DeadLetterService
 from app.services.operations.feed_lists import FeedListService
 from app.services.operations.hourly_report import ReportService
@@ -43,6 +45,11 @@ class OperationsServices(Base):
     def mover(self) -> MoveGateway:
         """Moves a person between cells, step by step."""
         return MoveGateway(self.cells, self.mappers.moves, announce=self.place_epoch.raise_epoch)
+
+    @lazy
+    def cell_upkeep(self) -> CellService:
+        """Cells: people, shares of new people, numbers that cross stores."""
+        return CellService(CellGateway(self.cells), self.gateways.outbox)
 
     @lazy
     def server_info(self) -> ServerInfoService:

@@ -42,6 +42,7 @@ from app.gateways.notifications.devices import DeviceGateway
 from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.notifications.page_frame import PageFrameGateway
 from app.gateways.operations.feed_lists import FeedListGateway
+from app.gateways.operations.outbox import OutboxGateway
 from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.privacy.exports import PersonalExportGateway
 from app.gateways.privacy.personal_data import PersonalDataGateway
@@ -113,6 +114,7 @@ from app.mappers.operations.dead_letters import DeadLetterMapper
 from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.mappers.operations.moves import MoveMapper
+from app.mappers.operations.outbox import OutboxMapper
 from app.mappers.operations.write_conflicts import WriteConflictMapper
 from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.privacy.exports import PersonalExportMapper
@@ -163,42 +165,43 @@ class Mappers:
         database = store.database
         self.places = cells.places
         self.moves = MoveMapper(database)
+        self.outbox = OutboxMapper(cells)
         self.feeds = FeedMapper(database, store.cache)
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
-        self.orphans = OrphanMapper(database)
+        self.orphans = OrphanMapper(cells)
         self.secrecy_marks = SecrecyMarkMapper(database)
         self.entry_keys = EntryKeyMapper(database)
         self.arrivals = ArrivalMapper(database)
-        self.changes = ChangeMapper(database)
-        self.subscriptions = SubscriptionMapper(database)
-        self.folders = FolderMapper(database)
-        self.marks = MarkMapper(database)
-        self.tags = TagMapper(database)
-        self.searches = SavedSearchMapper(database)
+        self.changes = ChangeMapper(cells)
+        self.subscriptions = SubscriptionMapper(cells)
+        self.folders = FolderMapper(cells)
+        self.marks = MarkMapper(cells)
+        self.tags = TagMapper(cells)
+        self.searches = SavedSearchMapper(cells)
         self.search_index = SearchIndexMapper(database)
         self.index_marks = IndexQueueMapper(database)
-        self.snapshots = SnapshotMapper(database, repeats_max=10_000 if store.cache else 0)
-        self.stream_views = StreamViewMapper(database)
-        self.playback = PlaybackMapper(database)
-        self.recent_reads = RecentReadMapper(database)
-        self.undos = UndoMapper(database)
-        self.removals = RemovalMapper(database)
+        self.snapshots = SnapshotMapper(cells, repeats_max=10_000 if store.cache else 0)
+        self.stream_views = StreamViewMapper(cells)
+        self.playback = PlaybackMapper(cells)
+        self.recent_reads = RecentReadMapper(cells)
+        self.undos = UndoMapper(cells)
+        self.removals = RemovalMapper(cells)
         self.users = UserMapper(database)
         self.sessions = SessionMapper(database)
         self.invites = InviteMapper(database)
-        self.erasure = ErasureMapper(database)
+        self.erasure = ErasureMapper(cells)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
         self.hubs = HubMapper(database)
         self.poll_results = PollResultMapper(database)
-        self.imports = ImportMapper(database)
+        self.imports = ImportMapper(cells)
         self.packs = PackMapper(database)
         self.uploads = UploadMapper(database)
         self.usage = UsageMapper(database)
         self.media_mending = MendingMapper(database)
         self.feed_lists = FeedListMapper(database)
-        self.admin_accounts = AdminAccountMapper(database)
+        self.admin_accounts = AdminAccountMapper(cells)
         self.profiles = ProfileMapper(database)
         self.ties = RelationshipMapper(database)
         self.shares = ShareMapper(database)
@@ -209,11 +212,11 @@ class Mappers:
         self.likes = LikeMapper(database)
         self.comments = CommentMapper(database)
         self.reactions = ReactionMapper(database)
-        self.notifications = NotificationMapper(database)
+        self.notifications = NotificationMapper(cells)
         self.devices = DeviceMapper(database)
         self.tokens = TokenMapper(database)
-        self.idempotency = IdempotencyMapper(database)
-        self.short_ids = ShortIdMapper(database)
+        self.idempotency = IdempotencyMapper(cells)
+        self.short_ids = ShortIdMapper(cells)
         self.disk_space = DiskSpaceMapper(database)
         self.blobs = BlobMapper(database)
         self.files = FileMapper(database)
@@ -223,9 +226,9 @@ class Mappers:
         self.write_conflicts = WriteConflictMapper(database)
         self.sources = SourceMapper(database)
         self.icons = IconMapper(database)
-        self.card_readers = CardReaderMapper(database)
-        self.personal_data = PersonalDataMapper(database)
-        self.personal_exports = PersonalExportMapper(database)
+        self.card_readers = CardReaderMapper(cells)
+        self.personal_data = PersonalDataMapper(cells)
+        self.personal_exports = PersonalExportMapper(cells)
 
 
 class Gateways:
@@ -240,7 +243,7 @@ class Gateways:
         writer = EntryWriter(
             store, m.feeds, m.entries, m.subscriptions, start=start, keep=keep, keep_bytes=keep_bytes
         )
-        merger = FeedMerger(store, m.feeds, m.entries, m.subscriptions, icons=m.icons, files=m.files)
+        merger = FeedMerger(store, cells, m.feeds, m.entries, m.subscriptions, icons=m.icons, files=m.files)
         self.blobs = BlobGateway(store, m.blobs, media)
         self.icons = IconGateway(m.icons, m.sources, self.blobs, m.discoveries)
         self.sources = SourceGateway(
@@ -274,7 +277,7 @@ class Gateways:
         self.orphans = OrphanGateway(store, m.orphans, m.index_marks, m.files)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(
-            store=store,
+            cells=cells,
             feeds=m.feeds,
             entries=m.entries,
             subscriptions=m.subscriptions,
@@ -285,12 +288,21 @@ class Gateways:
             start=start,
             limit=settings.subscriptions_max,
         )
+        self.outbox = OutboxGateway(
+            cells=cells,
+            outbox=m.outbox,
+            feeds=m.feeds,
+            entries=m.entries,
+            subscriptions=m.subscriptions,
+            subscribing=self.subscriptions,
+            merger=merger,
+        )
         self.changes = ChangeGateway(m.changes, m.undos, m.feeds, settings)
         self.read_marks = ReadMarkGateway(m.feeds, m.subscriptions, m.undos, self.changes)
         self.folders = FolderGateway(m.folders, m.subscriptions, m.removals)
-        self.ordering = OrderingGateway(store, m.feeds, m.folders, m.subscriptions, m.removals)
+        self.ordering = OrderingGateway(cells, m.feeds, m.folders, m.subscriptions, m.removals)
         self.entries = EntryGateway(
-            store=store,
+            cells=cells,
             entries=m.entries,
             keys=m.entry_keys,
             marks=m.marks,
@@ -309,6 +321,7 @@ class Gateways:
         )
         self.sharing = SharingGateway(
             store=store,
+            cells=cells,
             attachments=self.attachments,
             profiles=self.profiles,
             visibility=self.visibility,
@@ -387,7 +400,7 @@ class Gateways:
             keys=m.entry_keys,
             visibility=self.visibility,
         )
-        self.accounts = AccountGateway(store, m.users, m.invites, m.resets, settings)
+        self.accounts = AccountGateway(store, m.users, m.invites, m.resets, settings, cells=cells)
         self.sessions = SessionGateway(m.sessions, m.users, settings)
         self.devices = DeviceGateway(m.devices, self.accounts, self.sessions, settings)
         self.tokens = TokenGateway(m.tokens, m.users)
@@ -438,7 +451,7 @@ class Gateways:
             likes_limit=settings.talk_count_max,
         )
         self.erasure = ErasureGateway(
-            store=store,
+            cells=cells,
             people=self.admin_accounts,
             subscriptions=self.subscriptions,
             websubs=self.websubs,
@@ -454,7 +467,7 @@ class Gateways:
             m.discoveries, Limits.from_settings(settings), settings.discovery_requests
         )
         self.imports = ImportGateway(
-            store=store,
+            cells=cells,
             imports=m.imports,
             poll_results=m.poll_results,
             subscriptions=m.subscriptions,
@@ -499,7 +512,7 @@ class Gateways:
             feeds_max=settings.tree_cache,
         )
         self.tags = TagGateway(
-            store=store,
+            cells=cells,
             tags=m.tags,
             marks=m.marks,
             entries=m.entries,
@@ -511,6 +524,7 @@ class Gateways:
         )
         self.archives = ArchiveGateway(
             store=store,
+            cells=cells,
             imports=self.imports,
             import_mapper=m.imports,
             entry_mapper=m.entries,

@@ -14,8 +14,11 @@ from app.config import Settings
 
 ADMIN_COMMANDS: dict[str, str] = {
     "balance": "app.commands.admin_moves:balance_cells",
+    "cells": "app.commands.admin_cells:list_cells",
     "drain": "app.commands.admin_moves:drain",
     "move": "app.commands.admin_moves:move",
+    "place": "app.commands.admin_cells:place_new_people",
+    "recount": "app.commands.admin_cells:recount_numbers",
     "shard": "app.commands.admin:declare_shards",
 }
 

@@ -30,8 +30,10 @@ from app.mappers.media.blobs import BlobMapper
 from app.mappers.media.cleaning import DISK_WALK, CleaningMapper
 from app.mappers.media.uploads import UploadMapper
 from app.mappers.mongo import indexes, refusals
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
+from app.mappers.mongo.store import Store
 from app.mappers.operations.disk_space import DiskSpaceMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.feeds.feed import StandbyState
@@ -199,10 +201,11 @@ def check_standby_indexes(settings: Settings) -> Iterator[CheckResult]:
 def check_orphans(settings: Settings) -> Iterator[CheckResult]:
     """Report the feeds that nobody subscribes to."""
     try:
-        with pymongo.MongoClient[dict[str, Any]](
-            settings.mongodb_uri, serverSelectionTimeoutMS=_TIMEOUT_MS
-        ) as client:
-            count = OrphanMapper(client[settings.mongodb_name]).count()
+        with (
+            pymongo.timeout(_TIMEOUT_MS / 1000),
+            contextlib.closing(Store(settings.mongodb_uri, settings.mongodb_name)) as store,
+        ):
+            count = OrphanMapper(Cells(store, {}, settings.mongodb_name)).count()
     except (PyMongoError, StoreError, ValueError):
         return  # the check of MongoDB has said it, or the one of its indexes
     then = (

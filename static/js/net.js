@@ -6,9 +6,9 @@ import { t } from "./words.js";
 const PATIENCE = 30000;
 
 export class Failure extends Error {
-  constructor(status, message, word) {
+  constructor(status, message, word, seconds) {
     super(message);
-    Object.assign(this, { status, word });
+    Object.assign(this, { status, word, seconds });
   }
 }
 
@@ -22,7 +22,7 @@ export async function post(url, fields, keepalive = false) {
   const response = await fetch(url, { method: "POST", body, headers, keepalive, signal }).catch(() => null);
   if (!response) throw new Failure(0, offline());
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Failure(response.status, answer.message ?? offline(), answer.error);
+  if (!response.ok) throw new Failure(response.status, answer.message ?? offline(), answer.error, +response.headers.get("Retry-After"));
   return answer;
 }
 

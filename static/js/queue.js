@@ -18,6 +18,9 @@ let timer = 0;
 let failures = 0;
 // The server's message about an ended session, or about a page older than the current session.
 let ended = "";
+// The server's message while it moves the account, and the seconds until it's worth trying again.
+let moving = "";
+let pause = 0;
 let sending = Promise.resolve();
 let refused = () => {};
 
@@ -74,6 +77,8 @@ async function deliver(kind, keys, value, keepalive) {
   const before = ended;
   ended = status === 401 || failure?.word === "old_page" ? failure.message : "";
   if (ended && ended !== before) toast(ended);
+  moving = failure?.word === "moving" ? failure.message : "";
+  pause = moving && failure.seconds * 1000;
   if (!status || ended || status === 429 || status >= 500) return false;
   for (const [n, key] of keys.entries()) {
     // Changed meanwhile: the new value still has to be sent.
@@ -88,16 +93,17 @@ async function deliver(kind, keys, value, keepalive) {
 
 // After the session has ended, only a new login or a reload helps; don't retry.
 function away() {
-  if (!ended) later(Math.min(AGAIN[0] * 2 ** failures++, AGAIN[1]));
+  if (!ended) later(pause || Math.min(AGAIN[0] * 2 ** failures++, AGAIN[1]));
   show();
 }
 
 function show() {
   const note = document.getElementById("pending");
   if (!note) return;
-  const n = (failures || ended) && waiting.size;
+  const reason = ended || moving;
+  const n = (failures || reason) && waiting.size;
   note.hidden = !n;
-  note.textContent = !n ? "" : ended ? tn("{n} change not saved yet. {reason}", "{n} changes not saved yet. {reason}", n, { reason: ended }) : tn("Offline: {n} change not saved yet", "Offline: {n} changes not saved yet", n);
+  note.textContent = !n ? "" : reason ? tn("{n} change not saved yet. {reason}", "{n} changes not saved yet. {reason}", n, { reason }) : tn("Offline: {n} change not saved yet", "Offline: {n} changes not saved yet", n);
 }
 
 // Loads changes left by an earlier page; one user's changes are never sent for another.

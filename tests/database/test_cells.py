@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import datetime as dt
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pymongo.database import Database
 
+from app import clock
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import MovingError, SettingsError
+from app.errors import CellError, MovingError, NotFoundError, SettingsError
 from app.mappers.mongo.cells import Cells
-from app.models.accounts.actor import Actor
+from app.mappers.mongo.placement import PLACEMENTS, Home
+from app.models.accounts.actor import Actor, Role
 from app.models.operations.cells import HOME, Place, PlaceState
 from tests.support import cells as support
-from tests.support.cells import CELL, cell_db, second_cell, settings
+from tests.support import demo as demos
+from tests.support import social, talking
+from tests.support.cells import CELL, SecondCell, cell_db, second_cell, settings
+from tests.support.demo import Demo
+from tests.support.reader import add_user
 
 __all__ = ["cell_db", "second_cell", "settings"]
 
@@ -65,3 +74,177 @@ def test_wrong_cells_are_refused_without_their_passwords(value: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings(cells=value)
     assert "//a" not in caught.value.message
+
+
+def _find_strays(services: Services) -> dict[str, int]:
+    """Return the people's data that lies in the home store."""
+    home = services.store.database
+    names = [name for name, (where, _) in PLACEMENTS.items() if where is Home.CELL]
+    return {name: n for name in names if (n := home[name].count_documents({}))}
+
+
+@pytest.fixture
+def life(services: Services, cell_db: Database[Any]) -> Demo:
+    """Everyone of the demo signs up into the second cell: feeds, marks, tags, shares and comments."""
+    services.cells.places.set_weights({CELL: 1})
+    services.cells.forget_places()
+    demo = social.around(demos.fill(services))
+    talking.fill(services, demo.ann, demo.entry)
+    return demo
+
+
+def test_all_that_people_do_in_a_cell_stays_in_it(
+    services: Services, cell_db: Database[Any], life: Demo
+) -> None:
+    """And the numbers at home are right once the outbox is settled, as often as it is settled."""
+    assert _find_strays(services) == {}
+    ann, gateways = life.ann, services.gateways
+    assert cell_db["subscriptions"].count_documents({"user_id": ann.user_id}) > len(life.feeds)
+    while gateways.outbox.settle_rows(clock.now()):
+        pass
+    _assert_numbers(services, cell_db)
+    assert gateways.outbox.recount(clock.now())[1::2] == (0, 0), "nothing is wrong"
+
+    # Damage of every kind is found and mended by a recount.
+    feeds, entries = services.store.database["feeds"], services.store.database["entries"]
+    feeds.update_many({}, {"$inc": {"subscribers": 3}})
+    entries.update_many({}, {"$inc": {"stars": 2}})
+    services.store.database["feed_readers"].update_many({}, {"$inc": {"n": 1}})
+    services.store.database["entry_keepers"].delete_many({})
+    found = gateways.outbox.recount(clock.now())
+    assert found.wrong_feeds > 0
+    assert found.wrong_entries > 0
+    _assert_numbers(services, cell_db)
+    assert gateways.outbox.recount(clock.now())[1::2] == (0, 0)
+
+
+def _assert_numbers(services: Services, cell_db: Database[Any]) -> None:
+    home = services.store.database
+    for feed in home["feeds"].find():
+        if feed.get("merged_into") is None:
+            n = cell_db["subscriptions"].count_documents({"feed_id": feed["_id"], "paused": None})
+            assert feed["subscribers"] == n, feed["_id"]
+    kept = {"$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
+    for entry in home["entries"].find():
+        n = cell_db["marks"].count_documents({"entry_id": entry["_id"], **kept})
+        others = {"of": entry["_id"], "live": True, "_id": {"$ne": entry["_id"]}}
+        assert entry.get("stars", 0) == n + home["shares"].count_documents(others), entry["_id"]
+
+
+def test_an_account_in_a_cell_can_be_undone_exported_and_erased(
+    services: Services, cell_db: Database[Any], life: Demo
+) -> None:
+    ann = life.ann
+    feed = next(iter(life.feeds.values()))
+    services.subscriptions.restore(ann, services.subscriptions.unsubscribe(ann, feed))
+    undo = services.sharing.unshare(ann, life.entry)
+    assert undo is not None
+    assert services.sharing.restore_share(ann, undo).live
+    with pytest.raises(NotFoundError):
+        services.sharing.restore_share(ann, undo)
+    assert services.gateways.outbox.settle_rows(clock.now())
+    add_user(services, "root", Role.ADMIN)
+    services.gateways.erasure.begin(ann.user_id, clock.now())
+    tomorrow = clock.now() + dt.timedelta(days=1)
+    with clock.set_source(lambda: tomorrow):
+        assert services.gateways.erasure.finish(ann.user_id, clock.now())
+        while services.gateways.outbox.settle_rows(clock.now()):
+            pass
+    for name in cell_db.list_collection_names():
+        assert cell_db[name].count_documents({"user_id": ann.user_id}) == 0, name
+    assert services.cells.places.read_place(ann.user_id) is None
+    _assert_numbers(services, cell_db)
+    assert _find_strays(services) == {}
+
+
+#: Methods that read or write people's data without knowing whose: they ask every store.
+FOR_ALL = {
+    "erasure.forget",
+    "imports._find_waiting",
+    "imports.find_unended",
+    "notifications.forget",
+    "orphans._has_liked_entry",
+    "orphans.has_references",
+    "privacy.exports.find_stalled",
+    "subscriptions.find_by_feed",
+    "subscriptions.find_followers",
+    "subscriptions.find_readers",
+    "subscriptions.find_readers_in_parts",
+    "subscriptions.set_start",
+}
+#: The modules that handle whole stores.
+_WHOLE = {"cells", "indexes", "outbox", "outbox_rows", "placement"}
+APP = Path(__file__).parents[2] / "app"
+
+
+def test_no_mapper_opens_peoples_data_past_the_cells() -> None:
+    people = {name for name, (where, _) in PLACEMENTS.items() if where is Home.CELL}
+    past, for_all = set(), set()
+    for path in APP.rglob("*.py"):
+        if path.stem in _WHOLE or "migrations" in path.parts:
+            continue
+        found = _find_shortcuts(ast.parse(path.read_text(encoding="utf-8")), people)
+        past |= {f"{path.stem}.{name}" for name in found[0]}
+        for_all |= {f"{path.stem}.{name}" for name in found[1]}
+    # They choose the database by person, or ask every store.
+    assert past == {"erasure.forget", "personal_data.list_positions", "personal_data.list_stream_views"}
+    assert for_all == {name.removeprefix("privacy.") for name in FOR_ALL}
+
+
+def _find_shortcuts(tree: ast.AST, people: set[str]) -> tuple[set[str], set[str]]:
+    """Return the functions that open a collection of people by its name, and those that ask every store."""
+    past, for_all = set(), set()
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+                base = ast.unparse(node.value)
+                if node.slice.value in people and ("database" in base or "home" in base):
+                    past.add(function.name)
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Attribute) and called.attr in (
+                "read_each",
+                "iterate_tables",
+                "iterate_stores",
+            ):
+                for_all.add(function.name)
+    return past, for_all
+
+
+def test_a_short_cut_past_the_cells_is_caught() -> None:
+    code = "def find(self): return self._database['marks'].find()\ndef each(self): self._marks.read_each(f)"
+    assert _find_shortcuts(ast.parse(code), {"marks"}) == ({"find"}, {"each"})
+
+
+def test_a_cell_that_is_down_hurts_only_its_people(
+    services: Services, cell_db: Database[Any], second_cell: SecondCell
+) -> None:
+    services.cells.places.set_weights({CELL: 1})
+    ann = add_user(services, "ann")
+    services.cells.places.set_weights({CELL: 0, HOME: 1})
+    bob = add_user(services, "bob")
+    url = "https://one.example.org/feed"
+    feed = services.gateways.feeds.get_or_create(url, now=clock.now(), title="One").id
+    for who in (ann, bob):
+        services.subscriptions.subscribe(who, url)
+    second_cell.kill()
+    try:
+        with pytest.raises(CellError):
+            services.subscriptions.get(ann, feed)
+        begun = clock.now()
+        for _ in range(20):  # nobody waits for it again and again
+            with pytest.raises(CellError):
+                services.subscriptions.get(ann, feed)
+        assert clock.now() - begun < dt.timedelta(seconds=30)
+        assert services.subscriptions.get(bob, feed).feed_id == feed
+        assert services.mappers.subscriptions.find_readers([feed]) == {feed: [bob.user_id]}
+        assert services.gateways.outbox.settle_rows(clock.now()) == 0
+        with pytest.raises(CellError):
+            services.mappers.orphans.has_references(feed + 1)
+    finally:
+        second_cell.start()
+    support.wait_until(lambda: services.subscriptions.get(ann, feed).feed_id == feed)
+    while services.gateways.outbox.settle_rows(clock.now()):
+        pass
+    assert services.gateways.feeds.get(feed).subscribers == 2

@@ -15,7 +15,7 @@ def test_each_collection_has_a_place() -> None:
     opened = {
         name
         for path in MAPPERS.rglob("*.py")
-        for name in re.findall(r'database\["(\w+)"\]', path.read_text())
+        for name in re.findall(r'(?:database\[|get_table\()"(\w+)"[\]),]', path.read_text())
     }
     assert len(opened) > 50
     assert (opened | set(INDEXES)) - set(PLACEMENTS) == set()

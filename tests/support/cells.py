@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from pymongo.database import Database
 from app.config import Settings
 from app.embedded import MongoDB
 from app.embedded.child import poll
+from app.errors import CellError
 
 #: The name of the second cell.
 CELL = "c1"
@@ -84,3 +87,14 @@ def move(services: Any, user_id: int, cell: str = CELL) -> None:
     """Place a person who has no documents yet, or none that matter."""
     services.cells.places.add(user_id, cell)
     services.cells.forget_places()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait until a condition holds; a cell that isn't responding yet counts as no."""
+    end = time.monotonic() + seconds
+    while True:
+        with contextlib.suppress(CellError):
+            if condition():
+                return
+        assert time.monotonic() < end, "the cell isn't back"
+        time.sleep(0.05)

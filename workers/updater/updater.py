@@ -49,6 +49,8 @@ TICK = 1.0
 _BEYOND, _BEYOND_MOST = 2, 2000
 #: Per look: hubs contacted, feeds pulled for pushes, callbacks verified by our hub, streams it pushes.
 HUBS_AT_ONCE = 100
+#: Time between two looks at the outboxes of cells, seconds.
+_SETTLE_EVERY = 1.0
 #: A longer backlog is counted every ten seconds, up to this maximum.
 _COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
 _REPORT_EVERY = 60.0
@@ -297,6 +299,7 @@ def run(settings: Settings) -> int:
                 later=DelayedTasks(services.later_runner),
                 sign=send_heartbeat,
                 queue_more=lambda: queue_due_work(services),
+                settle=services.cell_upkeep.settle_outbox if services.cell_upkeep.is_spread else None,
             )
         with contextlib.suppress(*OUTAGE):
             updater.release()
@@ -313,6 +316,7 @@ def _work(
     later: DelayedTasks,
     sign: Callable[[], None],
     queue_more: Callable[[], None],
+    settle: Callable[[], int] | None,
 ) -> None:
     ready = False
     tick = compute_sleep(settings, None)
@@ -336,6 +340,8 @@ def _work(
                     _log.info("updater_sight", **dataclasses.asdict(sight))
             if updater.holds:
                 pause = compute_sleep(settings, min(due - time.monotonic(), later.run(updater.terms)))
+                if settle is not None:  # numbers of people in cells are at most about a second late
+                    pause = 0.0 if settle() else min(pause, _SETTLE_EVERY)
         except (StoreError, *OUTAGE) as e:
             _log.warning("store_silent", error=describe_outage(e))
         if stop.wait(pause):

@@ -13,6 +13,7 @@ from app.gateways.accounts.sessions import hash_token
 from app.mappers.accounts.invites import InviteMapper
 from app.mappers.accounts.resets import ResetMapper
 from app.mappers.accounts.users import UserMapper
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
 from app.models.accounts.actor import Role
 from app.models.accounts.preferences import MEDIA_SITES_MAX
@@ -31,8 +32,10 @@ class AccountGateway:
         invites: InviteMapper,
         resets: ResetMapper,
         settings: Settings,
+        *,
+        cells: Cells,
     ) -> None:
-        self._store, self._users = store, users
+        self._store, self._cells, self._users = store, cells, users
         self._invites, self._resets = invites, resets
         self._keep, self._names = dt.timedelta(days=settings.name_days), settings.names_kept
 
@@ -43,7 +46,10 @@ class AccountGateway:
 
     def add_first(self, new: NewUser) -> User | None:
         """Store the first user, who becomes admin; return None if another user came first."""
-        return self._users.add(new, Role.ADMIN, first=True, vouched=True)
+        user = self._users.add(new, Role.ADMIN, first=True, vouched=True)
+        if user is not None:
+            self._cells.place_new(user.id)
+        return user
 
     def add_user(self, new: NewUser, role: Role = Role.USER, *, vouched: bool = False) -> User:
         """Store a user; ``vouched``: an authorized person vouches for the email address.
@@ -53,6 +59,7 @@ class AccountGateway:
         """
         user = self._users.add(new, role, vouched=vouched)
         assert user is not None  # noqa: S101 — None is answered to add(first=True) only
+        self._cells.place_new(user.id)
         return user
 
     def find_user(self, user_id: int) -> User | None:

@@ -13,6 +13,7 @@ from app.mappers.feeds.entries import EntryMapper, EntryOutline
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.media.files import FileMapper
 from app.mappers.media.icons import IconMapper
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import Feed
@@ -48,6 +49,7 @@ class FeedMerger:
     def __init__(
         self,
         store: Store,
+        cells: Cells,
         feeds: FeedMapper,
         entries: EntryMapper,
         subscriptions: SubscriptionMapper,
@@ -55,7 +57,7 @@ class FeedMerger:
         icons: IconMapper,
         files: FileMapper,
     ) -> None:
-        self._store = store
+        self._store, self._cells = store, cells
         self._feeds = feeds
         self._entries = entries
         self._subscriptions = subscriptions
@@ -102,10 +104,12 @@ class FeedMerger:
             self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:
-            self._store.run_in_transaction(move_subscription)
+            self._cells.run_in_transaction(subscription.user_id, move_subscription)
         except ExistsError:
             # The user also subscribes to the target: that read state stays, and this subscription ends.
-            self._store.run_in_transaction(lambda session: self._leave(subscription, target, session))
+            self._cells.run_in_transaction(
+                subscription.user_id, lambda session: self._leave(subscription, target, session)
+            )
 
     def _leave(self, subscription: Subscription, target: Feed, session: Session) -> None:
         gone = self._subscriptions.remove(subscription.user_id, subscription.feed_id, session)

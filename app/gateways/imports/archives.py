@@ -36,6 +36,7 @@ from app.gateways.reading.tags import TagGateway
 from app.mappers.feeds.entries import EntryLink, EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.imports import ImportMapper
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session, Store
 from app.models.imports.archives import MarkCount, MarkRow, SavedEntry
 from app.models.imports.imports import ActiveImport, Import, ImportState, ItemState
@@ -80,6 +81,7 @@ class ArchiveGateway:
         self,
         *,
         store: Store,
+        cells: Cells,
         imports: ImportGateway,
         import_mapper: ImportMapper,
         entry_mapper: EntryMapper,
@@ -93,7 +95,8 @@ class ArchiveGateway:
         settings: Settings,
     ) -> None:
         self._files, self._blobs = files, blobs
-        self._store, self._imports, self._import_mapper = store, imports, import_mapper
+        self._store, self._cells = store, cells
+        self._imports, self._import_mapper = imports, import_mapper
         self._links, self._feeds = entry_mapper, feeds
         self._entries, self._tags, self._reads, self._changes = entries, tags, read_marks, changes
         self._limits, self._opml_limits = Limits.from_settings(settings), opml.Limits.from_settings(settings)
@@ -315,7 +318,7 @@ class ArchiveGateway:
             return saved
 
         try:
-            return self._store.run_in_transaction(write_counts)
+            return self._cells.run_in_transaction(one.user_id, write_counts)
         except _LostError:
             return None
 

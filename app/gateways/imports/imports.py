@@ -20,7 +20,8 @@ from app.gateways.imports.rules import retry_item, settle_item, sort_by_turn, ti
 from app.gateways.subscriptions.folders import DEPTH, MOST, FolderGateway
 from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.imports.imports import ImportMapper
-from app.mappers.mongo.store import Session, Store
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.imports.imports import (
     ACTIVE,
@@ -62,14 +63,14 @@ class ImportGateway:
     def __init__(
         self,
         *,
-        store: Store,
+        cells: Cells,
         imports: ImportMapper,
         poll_results: PollResultMapper,
         subscriptions: SubscriptionMapper,
         folders: FolderGateway,
         settings: Settings,
     ) -> None:
-        self._store = store
+        self._cells = cells
         self._imports = imports
         self._ends = poll_results
         self._subscriptions = subscriptions
@@ -141,7 +142,7 @@ class ImportGateway:
             values = {"counts": dict(+counts)}
             return self._set(user_id, import_id, _PREVIEW, values, session)
 
-        return self._store.run_in_transaction(store_choice)
+        return self._cells.run_in_transaction(user_id, store_choice)
 
     def _in_state(
         self, one: tuple[int, int], states: Sequence[ImportState], refusal: ConflictError, session: Session
@@ -174,7 +175,7 @@ class ImportGateway:
             values = {"keep_folders": keep_folders, "into": to_one_line(into, NAME_MAX), "counts": counts}
             return self._queue(user_id, import_id, _PREVIEW, values=values, now=now, session=session)
 
-        return self._store.run_in_transaction(queue_preview)
+        return self._cells.run_in_transaction(user_id, queue_preview)
 
     def _queue(
         self,
@@ -266,7 +267,7 @@ class ImportGateway:
                 user_id, import_id, ENDED, values={"counts": dict(+counts)}, now=now, session=session
             )
 
-        return self._store.run_in_transaction(queue_failures)
+        return self._cells.run_in_transaction(user_id, queue_failures)
 
     def resume(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
         """Resume a canceled import: queue its remaining outlines.
@@ -284,7 +285,7 @@ class ImportGateway:
                 user_id, import_id, _CANCELLED, values={"counts": counts}, now=now, session=session
             )
 
-        return self._store.run_in_transaction(queue_cancelled)
+        return self._cells.run_in_transaction(user_id, queue_cancelled)
 
     def cancel(self, user_id: int, import_id: int, now: dt.datetime) -> Import:
         """Cancel an import; subscriptions added so far stay, and the updater fetches their feeds.
@@ -300,7 +301,7 @@ class ImportGateway:
             counts = self._settle(found, session)
             return self._set(user_id, import_id, _CANCELLED, {"counts": counts}, session)
 
-        found = self._store.run_in_transaction(store_cancellation)
+        found = self._cells.run_in_transaction(user_id, store_cancellation)
         self._let_go(found, now)
         return found
 
@@ -409,7 +410,7 @@ class ImportGateway:
                 self._imports.update_items(*one, changes, session)
             return found
 
-        return self._store.run_in_transaction(write_progress)
+        return self._cells.run_in_transaction(running.user_id, write_progress)
 
     def save_late_progress(
         self, running: Import, run: str, changes: Mapping[int, ItemChange], now: dt.datetime
@@ -429,7 +430,7 @@ class ImportGateway:
                 counts = count_states(self._imports.find_items(*one, session=session))
             return self._imports.update(*one, _STOPPED, {"counts": counts}, run=run, session=session)
 
-        return self._store.run_in_transaction(write_late_progress)
+        return self._cells.run_in_transaction(running.user_id, write_late_progress)
 
     def end_run(self, running: Import, run: str, now: dt.datetime) -> Import | None:
         """Record that a run is done, by the stored outlines; return None if it was taken over."""
@@ -443,7 +444,7 @@ class ImportGateway:
             counts = self._settle(found, session)  # a run given up may leave some pending
             return self._imports.update(*one, ENDED, {"counts": counts}, run=run, session=session)
 
-        found = self._store.run_in_transaction(write_end)
+        found = self._cells.run_in_transaction(running.user_id, write_end)
         if found is not None:
             self._let_go(found, now)
         return found

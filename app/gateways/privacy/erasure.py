@@ -16,7 +16,8 @@ from app.gateways.media.files import FileGateway
 from app.gateways.sharing.shares import SharingGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.feeds.entries import EntryMapper
-from app.mappers.mongo.store import Session, Store
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
 from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.reading.marks import MarkMapper
 
@@ -32,7 +33,7 @@ class ErasureGateway:
     def __init__(
         self,
         *,
-        store: Store,
+        cells: Cells,
         people: AdminAccountGateway,
         subscriptions: SubscriptionGateway,
         websubs: WebsubGateway,
@@ -43,7 +44,7 @@ class ErasureGateway:
         talk: DiscussionGateway,
         files: FileGateway,
     ) -> None:
-        self._store, self._people = store, people
+        self._cells, self._people = cells, people
         self._subscriptions, self._websubs = subscriptions, websubs
         self._marks, self._entries = marks, entries
         self._erasure, self._sharing = erasure, sharing
@@ -77,7 +78,7 @@ class ErasureGateway:
         self._erasure.stop(user_id)
         self._websubs.leave_unsubscribed(self._subscriptions.remove_all(user_id, now), now)
         self._stop_sharing(user_id, now)
-        while self._store.run_in_transaction(lambda session: self._unmark(user_id, session)):
+        while self._cells.run_in_transaction(user_id, lambda session: self._unmark(user_id, session)):
             pass
         # One by one with what they count: other users may have the same content.
         self._files.delete_all(user_id)

@@ -13,7 +13,8 @@ from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
-from app.mappers.mongo.store import Session, Store
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
 from app.mappers.reading.entry_keys import EntryKeyMapper
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.sharing.shares import ShareMapper
@@ -33,7 +34,7 @@ class EntryGateway:
     def __init__(
         self,
         *,
-        store: Store,
+        cells: Cells,
         entries: EntryMapper,
         keys: EntryKeyMapper,
         marks: MarkMapper,
@@ -42,7 +43,7 @@ class EntryGateway:
         visibility: VisibilityGateway,
         sanitize: entry_bodies.Sanitize,
     ) -> None:
-        self._store = store
+        self._cells = cells
         self._sight = visibility
         self._sanitize = sanitize
         self._entries = entries
@@ -263,7 +264,7 @@ class EntryGateway:
             return True
 
         try:
-            return self._store.run_in_transaction(write_star)
+            return self._cells.run_in_transaction(user_id, write_star)
         except ExistsError:
             return False
 
@@ -286,7 +287,7 @@ class EntryGateway:
         single = [i for i in entry_ids if i not in keys]
         if keys:
             try:
-                self._store.run_in_transaction(write_stars)
+                self._cells.run_in_transaction(user_id, write_stars)
             except ConflictError:
                 single = list(entry_ids)
         for entry_id in single:

@@ -64,12 +64,12 @@ class ReadMarkGateway:
     def _write_marks(
         self, user_id: int, seqs: Mapping[int, Sequence[int]], *, read: bool, synced: bool
     ) -> dict[int, ReadState]:
-        election = self._subscriptions.get_election()
+        election = self._subscriptions.get_election(user_id)
         if election is not None and (synced or len(seqs) > 1):
             if synced:
                 self._changes.record_changes(user_id, seqs, awaited=False)
             found = self._subscriptions.mark_together(user_id, seqs, read=read)
-            if found is not None and self._subscriptions.get_election() == election:
+            if found is not None and self._subscriptions.get_election(user_id) == election:
                 return found
             log.warning("marks_repeated", user_id=user_id)
         if synced:

@@ -12,7 +12,8 @@ from typing import NoReturn, TypeVar
 
 from app.errors import ConflictError, ExistsError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.mappers.feeds.entries import EntryMapper
-from app.mappers.mongo.store import Session, Store
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
 from app.mappers.reading.entry_keys import TimeRange
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
@@ -44,7 +45,7 @@ class TagGateway:
     def __init__(
         self,
         *,
-        store: Store,
+        cells: Cells,
         tags: TagMapper,
         marks: MarkMapper,
         entries: EntryMapper,
@@ -54,7 +55,7 @@ class TagGateway:
         max_searches: int,
         undo_ttl: dt.timedelta,
     ) -> None:
-        self._store = store
+        self._cells = cells
         self._tags = tags
         self._marks = marks
         self._entries = entries
@@ -128,7 +129,7 @@ class TagGateway:
                 sorted((t for t in mine.values() if t.id in wanted), key=lambda t: make_tag_key(t.name))
             )
 
-        return self._again(write_tags)
+        return self._again(user_id, write_tags)
 
     def tag_many(self, user_id: int, entries: Sequence[EntryKey], name: str, now: dt.datetime) -> None:
         """Add a tag to many entries at once.
@@ -154,7 +155,7 @@ class TagGateway:
                 if first and not self._entries.change_star_counts(first, 1, session):
                     raise NotFoundError(user_id=user_id)  # retention was faster
 
-        self._again(write_tag)
+        self._again(user_id, write_tag)
 
     def untag_many(self, user_id: int, entries: Sequence[EntryKey], tag_id: int) -> None:
         """Remove a tag from many entries at once.
@@ -174,7 +175,7 @@ class TagGateway:
             if left and not self._entries.change_star_counts(left, -1, session):
                 raise NotFoundError(user_id=user_id)
 
-        self._again(remove_tag)
+        self._again(user_id, remove_tag)
 
     def _refuse_more_tags(self) -> NoReturn:
         most = self._limits.per_entry
@@ -208,10 +209,10 @@ class TagGateway:
         if by and not self._entries.change_star_count(entry.feed_id, entry.id, by, session) and by > 0:
             raise NotFoundError(entry_id=entry.id)  # retention was faster
 
-    def _again(self, work: Callable[[Session], T]) -> T:
+    def _again(self, user_id: int, work: Callable[[Session], T]) -> T:
         for _ in range(ROUNDS):
             try:
-                return self._store.run_in_transaction(work)
+                return self._cells.run_in_transaction(user_id, work)
             except ConflictError:
                 continue  # another device; the next round sees its tags
         raise StoreError
@@ -231,7 +232,7 @@ class TagGateway:
             return dataclasses.replace(tag, name=name)
 
         try:
-            return self._store.run_in_transaction(write_name)
+            return self._cells.run_in_transaction(user_id, write_name)
         except ExistsError as e:
             raise ExistsError(SAME, field="name") from e
 
@@ -247,7 +248,7 @@ class TagGateway:
             self._tags.mark_deleted(user_id, tag_id, now, session)
             return tag
 
-        tag = self._store.run_in_transaction(mark_deleted)
+        tag = self._cells.run_in_transaction(user_id, mark_deleted)
         self.purge(user_id, now)
         return tag
 
@@ -272,7 +273,7 @@ class TagGateway:
             self._tags.mark_deleted(user_id, tag_id, now, session, merged={"into": into, "added": added})
             return source, target
 
-        both = self._store.run_in_transaction(move_marks)
+        both = self._cells.run_in_transaction(user_id, move_marks)
         self.purge(user_id, now)
         return both
 
@@ -299,7 +300,7 @@ class TagGateway:
             self._check_number(len(taken))
             self._tags.set_name(user_id, tag_id, _free(tag.name, taken, make_tag_key), session)
 
-        self._store.run_in_transaction(write_restored)
+        self._cells.run_in_transaction(user_id, write_restored)
 
     def purge(self, user_id: int, now: dt.datetime) -> None:
         """Permanently remove tags whose undo has expired.
@@ -316,10 +317,10 @@ class TagGateway:
         """Remove a tag from its entries, one after the other; return False if there are more."""
         marks = self._marks.find_by_tag(tag.user_id, tag.id, limit=PURGED)
         for mark in marks:
-            self._store.run_in_transaction(functools.partial(self._drop, mark, tag))
+            self._cells.run_in_transaction(tag.user_id, functools.partial(self._drop, mark, tag))
         if len(marks) == PURGED:
             return False
-        self._store.run_in_transaction(functools.partial(self._tags.remove, tag.user_id, tag.id))
+        self._cells.run_in_transaction(tag.user_id, functools.partial(self._tags.remove, tag.user_id, tag.id))
         return True
 
     def _drop(self, mark: Mark, tag: Tag, session: Session) -> None:
@@ -359,7 +360,7 @@ class TagGateway:
             self._removals.add(Removal(token, user_id, search=was), now + self._undo_ttl, session)
             return token
 
-        return self._store.run_in_transaction(remove_search)
+        return self._cells.run_in_transaction(user_id, remove_search)
 
     def restore_search(self, user_id: int, token: str, now: dt.datetime) -> SavedSearch:
         """Restore a deleted search; if its name is taken now, add a number.
@@ -383,7 +384,7 @@ class TagGateway:
             self._removals.remove(user_id, token, session)
             return back
 
-        return self._again(write_search)
+        return self._again(user_id, write_search)
 
     def _check_searches(self, number: int) -> None:
         if number >= self._searches_most:

@@ -23,6 +23,7 @@ from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper, NumberedEntry
 from app.mappers.mongo import ids
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session, Store
 from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.sharing.shared_feeds import SharedFeedMapper
@@ -56,6 +57,7 @@ class SharingGateway:
         self,
         *,
         store: Store,
+        cells: Cells,
         profiles: ProfileGateway,
         visibility: VisibilityGateway,
         feeds: SharedFeedMapper,
@@ -69,7 +71,8 @@ class SharingGateway:
         trend_age: dt.timedelta,
     ) -> None:
         self._attachments = attachments
-        self._store, self._profiles, self._sight = store, profiles, visibility
+        self._store, self._cells = store, cells
+        self._profiles, self._sight = profiles, visibility
         self._feeds, self._shares, self._entries = feeds, shares, entries
         self._index_queue, self._removals, self._trends = index_queue, removals, trends
         self._trend_age = trend_age
@@ -455,9 +458,13 @@ class SharingGateway:
             share = close_share(share)
         body = self._body(profile, share, removal.title, now)
 
+        # A transaction of the home store can't include the undo of a person in another cell. So the undo is
+        # deleted after it; the share itself can't be stored twice.
+        is_home = self._cells.is_home(profile.user_id)
+
         def restore_from_undo(session: Session) -> Share:
             # Just used, or deleted by an administrator.
-            if not self._removals.remove(profile.user_id, token, session):
+            if is_home and not self._removals.remove(profile.user_id, token, session):
                 raise NotFoundError("This can no longer be undone.", undo=token)
             return self._write(profile, share, body, now, session)
 
@@ -465,6 +472,8 @@ class SharingGateway:
             back = self._store.run_in_transaction(restore_from_undo)
         except ConflictError as e:
             raise NotFoundError("This can no longer be undone.", undo=token) from e
+        if not is_home:
+            self._removals.remove(profile.user_id, token)
         self._profiles.apply_audience_changes(profile)
         self._pass_on(back, now)
         return back

@@ -17,7 +17,8 @@ from functools import partial
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.gateways.subscriptions.folders import DEPTH
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.mongo.store import Session, Store
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
 from app.mappers.subscriptions.folders import FolderMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
@@ -36,13 +37,13 @@ class OrderingGateway:
 
     def __init__(
         self,
-        store: Store,
+        cells: Cells,
         feeds: FeedMapper,
         folders: FolderMapper,
         subscriptions: SubscriptionMapper,
         removals: RemovalMapper,
     ) -> None:
-        self._store = store
+        self._cells = cells
         self._feeds = feeds
         self._folders = folders
         self._subscriptions = subscriptions
@@ -151,7 +152,9 @@ class OrderingGateway:
         """
         was = self._folder(user_id, folder_id)
         token = self._keep(Removal(_token(), user_id, moved=was, moved_to=parent or TOP), expires)
-        self._store.run_in_transaction(lambda session: self._move(user_id, folder_id, parent, session))
+        self._cells.run_in_transaction(
+            user_id, lambda session: self._move(user_id, folder_id, parent, session)
+        )
         if after is not None or parent != was.parent:
             line = [
                 (f.id, f.order, f.name)
@@ -215,7 +218,7 @@ class OrderingGateway:
         if (now.parent or TOP) != target and target in {TOP, *known}:
             return  # it was moved again, not merely moved up when its parent was deleted
         parent = was.parent if was.parent in known else None
-        self._store.run_in_transaction(lambda session: self._move(user_id, was.id, parent, session))
+        self._cells.run_in_transaction(user_id, lambda session: self._move(user_id, was.id, parent, session))
         self._folders.reorder_folders(user_id, [(was.id, now.order, was.order)])
 
     def _restore_places(self, user_id: int, places: Sequence[FeedPlacement]) -> None:

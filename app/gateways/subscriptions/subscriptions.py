@@ -14,7 +14,8 @@ from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.mongo.store import Session, Store
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
 from app.mappers.sharing.profiles import RelationshipMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
@@ -41,7 +42,7 @@ class SubscriptionGateway:
     def __init__(
         self,
         *,
-        store: Store,
+        cells: Cells,
         feeds: FeedMapper,
         entries: EntryMapper,
         subscriptions: SubscriptionMapper,
@@ -52,7 +53,7 @@ class SubscriptionGateway:
         start: StartRule,
         limit: int,
     ) -> None:
-        self._store = store
+        self._cells = cells
         self._feeds = feeds
         self._entries = entries
         self._subscriptions = subscriptions
@@ -84,7 +85,7 @@ class SubscriptionGateway:
                 wanted._replace(state=state), pending=not position.last_seq, session=session
             )
 
-        return self._store.run_in_transaction(add_subscription)
+        return self._cells.run_in_transaction(wanted.user_id, add_subscription)
 
     def add_many(
         self, user_id: int, wanted: Sequence[tuple[Subscription, Feed]], now: dt.datetime
@@ -117,7 +118,7 @@ class SubscriptionGateway:
             pending = frozenset(f for f, position in positions.items() if not position.last_seq)
             return self._subscriptions.add_many(new, pending, session)
 
-        return self._store.run_in_transaction(add_subscriptions) if wanted else []
+        return self._cells.run_in_transaction(user_id, add_subscriptions) if wanted else []
 
     def _check_count(self, user_id: int, feed_ids: Sequence[int]) -> None:
         """Raise TooLargeError if adding these feeds exceeds the limit; existing subscriptions don't count."""
@@ -202,7 +203,7 @@ class SubscriptionGateway:
                 self._removals.add(Removal(token, user_id, removed), expires, session)
             return removed is not None
 
-        if not self._store.run_in_transaction(remove_subscription):
+        if not self._cells.run_in_transaction(user_id, remove_subscription):
             raise NotFoundError(feed_id=feed_id)
         return token
 
@@ -250,7 +251,7 @@ class SubscriptionGateway:
                 self._leave(user_id, instead.feed_id, session)
             return self._return(wanted, token, now, session)
 
-        mine = self._store.run_in_transaction(restore_subscription)
+        mine = self._cells.run_in_transaction(user_id, restore_subscription)
         if not (back := self._settled(user_id, [mine], now)):
             raise NotFoundError("This can no longer be undone.", undo=token)
         return RestoreResult(back, left_feed_ids=(instead.feed_id,) if instead else ())
@@ -344,7 +345,9 @@ class SubscriptionGateway:
         token, gone = secrets.token_urlsafe(16), list[int]()
         for start in range(0, len(feed_ids), TOGETHER):
             chunk = feed_ids[start : start + TOGETHER]
-            gone += self._store.run_in_transaction(partial(self._remove_some, user_id, chunk, token, expires))
+            gone += self._cells.run_in_transaction(
+                user_id, partial(self._remove_some, user_id, chunk, token, expires)
+            )
         return token, gone
 
     def remove_all(self, user_id: int, now: dt.datetime) -> list[int]:
@@ -407,7 +410,7 @@ class SubscriptionGateway:
             return [self._return(mine, token, now, session) for mine, token in wanted]
 
         try:
-            return self._store.run_in_transaction(restore_all)
+            return self._cells.run_in_transaction(wanted[0][0].user_id, restore_all)
         except (ExistsError, NotFoundError):  # one was just restored, or its feed is gone
             if len(wanted) == 1:
                 return []
@@ -426,7 +429,7 @@ class SubscriptionGateway:
                 )
             return changed
 
-        return self._store.run_in_transaction(write_pause)
+        return self._cells.run_in_transaction(user_id, write_pause)
 
     def replace_feed(
         self,
@@ -460,7 +463,7 @@ class SubscriptionGateway:
             new = was._replace(feed_id=target.id, state=state)
             self._subscriptions.add(new, pending=not position.last_seq, session=session)
 
-        self._store.run_in_transaction(write_replacement)
+        self._cells.run_in_transaction(subscription.user_id, write_replacement)
         return token
 
     def calculate_start(self, feed: Feed, now: dt.datetime) -> int:

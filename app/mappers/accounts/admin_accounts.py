@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from pymongo import ASCENDING
 from pymongo.collection import Collection
-from pymongo.database import Database
 
 from app.mappers.accounts.users import build_leaving_condition, make_name_key, parse_user
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.models.accounts.actor import Role
@@ -28,10 +28,11 @@ class SessionUsage(NamedTuple):
 class AdminAccountMapper:
     """Reads pages of accounts, and changes their roles and states."""
 
-    def __init__(self, database: Database[Doc]) -> None:
+    def __init__(self, cells: Cells) -> None:
+        database = cells.home.database
         self._users: Collection[Doc] = database["users"]
         self._sessions: Collection[Doc] = database["sessions"]
-        self._subscriptions: Collection[Doc] = database["subscriptions"]
+        self._subscriptions = cells.get_table("subscriptions")
 
     @translate_errors
     def list_accounts(self, text: str, after: str, limit: int) -> list[User]:
@@ -67,13 +68,12 @@ class AdminAccountMapper:
     @translate_errors
     def count_subscriptions(self, user_ids: Sequence[int]) -> dict[int, int]:
         """Return how many subscriptions these accounts have; accounts without any are left out."""
-        found = self._subscriptions.aggregate(
-            [
-                {"$match": {"user_id": {"$in": list(user_ids)}}},
-                {"$group": {"_id": "$user_id", "count": {"$sum": 1}}},
-            ]
-        )
-        return {doc["_id"]: doc["count"] for doc in found}
+        count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
+        counts: dict[int, int] = {}
+        for subscriptions, people in self._subscriptions.group_by_people(user_ids):
+            found = subscriptions.aggregate([{"$match": {"user_id": {"$in": people}}}, count])
+            counts |= {doc["_id"]: doc["count"] for doc in found}
+        return counts
 
     @translate_errors
     def update(self, user_id: int, changes: dict[str, Any], session: Session) -> User | None:

@@ -19,6 +19,7 @@ from app.errors import ConflictError
 from app.mappers.feeds import entry_bodies
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.outbox_rows import add_entries_to_outbox, is_foreign
 from app.mappers.mongo.store import BATCH, Doc, Session
 from app.models.feeds.chain import Chain, Hop
 from app.models.feeds.parsed import Enclosure, FileRole, Replies
@@ -488,6 +489,9 @@ class EntryMapper:
     def change_star_count(self, feed_id: int, entry_id: int, delta: int, session: Session) -> bool:
         """Change an entry's count of stars, which retention uses; return False if the entry is gone."""
         query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": delta}}
+        if is_foreign(self._entries.database, session):
+            add_entries_to_outbox(self._entries.database, [(feed_id, entry_id)], session)
+            return self._entries.find_one(query, {"_id": 1}) is not None
         if self._entries.update_one(query, count, session=session).matched_count:
             return True
         if delta < 0:
@@ -499,6 +503,9 @@ class EntryMapper:
         """Change the counts of stars of many entries; return False if one of them is gone or has moved."""
         query = {"feed_id": {"$in": list({k.feed_id for k in keys})}, "_id": {"$in": [k.id for k in keys]}}
         count = {"$inc": {"stars": delta}}
+        if is_foreign(self._entries.database, session):
+            add_entries_to_outbox(self._entries.database, [(k.feed_id, k.id) for k in keys], session)
+            return self._entries.count_documents(query) == len(keys)
         return self._entries.update_many(query, count, session=session).matched_count == len(keys)
 
     def _uncount(self, entry_id: int, delta: int, session: Session) -> None:
@@ -509,6 +516,11 @@ class EntryMapper:
             self._entries.update_one(query, {"$inc": {"stars": delta}}, session=session)
         elif share:
             self._shares.update_one({"_id": entry_id}, {"$inc": {"stars": delta}}, session=session)
+
+    @translate_errors
+    def set_star_count(self, entry_id: int, count: int, session: Session) -> None:
+        """Set an entry's count of stars after a recount."""
+        self._entries.update_one({"_id": entry_id}, {"$set": {"stars": count}}, session=session)
 
     @translate_errors
     def find_sizes(self, feed_id: int, first_seq: int) -> Iterator[tuple[int, int]]:

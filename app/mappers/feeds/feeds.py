@@ -26,6 +26,7 @@ from app.mappers.feeds.feed_states import (
 from app.mappers.mongo import ids, raw_replies
 from app.mappers.mongo.cached_writes import CARD_FIELDS
 from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.outbox_rows import add_feeds_to_outbox, is_foreign
 from app.mappers.mongo.shared_cache import SharedCache
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
 from app.models.accounts.user import build_avatar_path
@@ -434,6 +435,15 @@ class FeedMapper:
             update["$max"] = {"read_at": now}
         if now is not None and due:
             update["$min"] = {"next_check_at": now}
+        if is_foreign(self._feeds.database, session):
+            add_feeds_to_outbox(self._feeds.database, [feed_id], session)
+            del update["$inc"]
+            found = (
+                self._feeds.find_one_and_update(query, update, projection=_POSITION)
+                if update
+                else self._feeds.find_one(query, _POSITION)
+            )
+            return _position(found) if found else None
         doc = find_and_update(self._feeds, query, update, session, projection=_POSITION)
         return _position(doc) if doc else None
 
@@ -451,16 +461,24 @@ class FeedMapper:
         """
         update: Doc = {"$inc": {"subscribers": 1}, "$max": {"read_at": now}, "$unset": {"orphan_at": ""}}
         unmerged = {"_id": {"$in": list(feed_ids)}, "merged_into": None}
-        self._feeds.update_many(unmerged, update, session=session)
+        own: Session | None = session
+        if is_foreign(self._feeds.database, session):
+            add_feeds_to_outbox(self._feeds.database, feed_ids, session)
+            del update["$inc"]
+            own = None
+        self._feeds.update_many(unmerged, update, session=own)
         if rested:
             late = {"_id": {"$in": list(rested)}, "merged_into": None}
-            self._feeds.update_many(late, {"$min": {"next_check_at": now}}, session=session)
-        found = self._feeds.find(unmerged, _POSITION, session=session)
+            self._feeds.update_many(late, {"$min": {"next_check_at": now}}, session=own)
+        found = self._feeds.find(unmerged, _POSITION, session=own)
         return {doc["_id"]: _position(doc) for doc in found}
 
     @translate_errors
     def decrement_subscriber_counts(self, feed_ids: Sequence[int], session: Session) -> None:
         """Reduce the count of subscribers of each of these feeds by one."""
+        if is_foreign(self._feeds.database, session):
+            add_feeds_to_outbox(self._feeds.database, feed_ids, session)
+            return
         self._feeds.update_many(
             {"_id": {"$in": list(feed_ids)}}, {"$inc": {"subscribers": -1}}, session=session
         )
@@ -512,6 +530,23 @@ class FeedMapper:
         self._feeds.update_one(
             {"_id": feed_id, "merged_into": {"$ne": None}}, {"$set": {"url_key": f"merged/{feed_id}"}}
         )
+
+    @translate_errors
+    def set_subscriber_count(self, feed_id: int, count: int, session: Session) -> None:
+        """Set a feed's count of subscribers after a recount."""
+        self._feeds.update_one({"_id": feed_id}, {"$set": {"subscribers": count}}, session=session)
+
+    @translate_errors
+    def find_subscriber_counts(self, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return the counts of subscribers of these feeds."""
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}}, {"subscribers": 1})
+        return {doc["_id"]: doc.get("subscribers", 0) for doc in found}
+
+    @translate_errors
+    def list_ids(self, after: int, limit: int) -> list[int]:
+        """Return the ids of feeds above ``after``, in order."""
+        found = self._feeds.find({"_id": {"$gt": after}}, {"_id": 1}).sort("_id").limit(limit)
+        return [doc["_id"] for doc in found]
 
     @translate_errors
     def retire_merged(self, feed_id: int, into: int, session: Session) -> None:

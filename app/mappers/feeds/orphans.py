@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from bson.int64 import Int64
 from pymongo.collection import Collection
-from pymongo.database import Database
 
+from app.mappers.mongo.cells import Cells, get_own_session
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.mappers.reading.index_queue import OLD_INDEX
@@ -27,12 +27,13 @@ _LIKES = 1000
 class OrphanMapper:
     """Finds and deletes feeds that nobody reads."""
 
-    def __init__(self, database: Database[Doc]) -> None:
+    def __init__(self, cells: Cells) -> None:
+        database = cells.home.database
         self._feeds: Collection[Doc] = database["feeds"]
         self._entries: Collection[Doc] = database["entries"]
-        self._subscriptions: Collection[Doc] = database["subscriptions"]
+        self._subscriptions = cells.get_table("subscriptions")
         self._shares: Collection[Doc] = database["shares"]
-        self._marks: Collection[Doc] = database["marks"]
+        self._marks = cells.get_table("marks")
         self._websubs: Collection[Doc] = database["websubs"]
         self._orphans: Collection[Doc] = database["orphans"]
         self._old_index: Collection[Doc] = database[OLD_INDEX]
@@ -71,12 +72,15 @@ class OrphanMapper:
         like; a share in a chain; a subscription at a hub, which ends first; or a feed merged into it.
         """
         needed: tuple[tuple[Collection[Doc], Doc], ...] = (
-            (self._subscriptions, {"feed_id": feed_id}),
             (self._shares, {"of_feed": feed_id, "live": True}),
             (self._websubs, {"feed_id": feed_id, "current": True}),
             (self._feeds, {"merged_into": feed_id}),
             (self._entries, {"feed_id": feed_id, "stars": {"$gt": 0}}),
         )
+        for subscriptions in self._subscriptions.iterate_tables():
+            mine = get_own_session(subscriptions.database, session)
+            if subscriptions.find_one({"feed_id": feed_id}, {"_id": 1}, session=mine):
+                return True
         if any(table.find_one(query, {"_id": 1}, session=session) for table, query in needed):
             return True
         return self._has_liked_entry(feed_id, session)
@@ -84,8 +88,12 @@ class OrphanMapper:
     def _has_liked_entry(self, feed_id: int, session: Session | None) -> bool:
         """Return whether someone likes an entry of a feed; likes of entries that are gone don't count."""
         query = {"feed_id": feed_id, "liked_at": {"$type": "date"}}
-        found = self._marks.find(query, {"_id": 0, "entry_id": 1}, session=session).hint("liked_feed")
-        entry_ids = list({doc["entry_id"] for doc in found.limit(_LIKES)})
+        liked: set[int] = set()
+        for marks in self._marks.iterate_tables():
+            mine = get_own_session(marks.database, session)
+            found = marks.find(query, {"_id": 0, "entry_id": 1}, session=mine).hint("liked_feed")
+            liked |= {doc["entry_id"] for doc in found.limit(_LIKES)}
+        entry_ids = list(liked)
         kept = {"feed_id": feed_id, "_id": {"$in": entry_ids}}
         return bool(entry_ids) and self._entries.find_one(kept, {"_id": 1}, session=session) is not None
 

@@ -9,16 +9,17 @@ the same length. A part is deleted in the transaction that counts what became of
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pymongo import DESCENDING, ReturnDocument, UpdateOne
 from pymongo.collection import Collection
-from pymongo.database import Database
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.mappers.mongo import ids
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
 from app.mappers.mongo.together import Kept, ListRead
@@ -49,11 +50,11 @@ _HEAD = dict.fromkeys((*_PLAIN, "state"), 1)
 class ImportMapper:
     """Document ↔ :class:`Import` and :class:`ImportItem`. Every query for a user contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._imports: Collection[Doc] = database["imports"]
-        self._parts: Collection[Doc] = database["import_parts"]
-        self._marks: Collection[Doc] = database["import_marks"]
-        self._slots: Collection[Doc] = database["import_slots"]
+    def __init__(self, cells: Cells) -> None:
+        self._imports = cells.get_table("imports")
+        self._parts = cells.get_table("import_parts")
+        self._marks = cells.get_table("import_marks")
+        self._slots: Collection[Doc] = cells.home.database["import_slots"]
 
     @translate_errors
     def add(self, new: Import, items: Sequence[ImportItem], expires: dt.datetime) -> Import:
@@ -73,22 +74,24 @@ class ImportMapper:
             parts = _parts(doc, items)
             try:
                 if parts:
-                    self._parts.insert_many(parts)
-                self._imports.insert_one(doc)
+                    self._parts.get(new.user_id).insert_many(parts)
+                self._imports.get(new.user_id).insert_one(doc)
                 return _import(doc)
             except BulkWriteError as e:
                 # A duplicate id: the first part failed, so that no part was stored.
                 if any(error["code"] != 11000 for error in e.details["writeErrors"]):
                     raise
             except DuplicateKeyError:
-                self._parts.delete_many({"_id": {"$in": [part["_id"] for part in parts]}})
+                self._parts.get(new.user_id).delete_many({"_id": {"$in": [part["_id"] for part in parts]}})
 
     @translate_errors
     def find(self, user_id: int, import_id: int, session: Session | None = None) -> Import | None:
         """Return a user's import."""
 
         def _fetch() -> Import | None:
-            doc = self._imports.find_one({"_id": import_id, "user_id": user_id}, session=session)
+            doc = self._imports.get(user_id, session).find_one(
+                {"_id": import_id, "user_id": user_id}, session=session
+            )
             return _import(doc) if doc else None
 
         key = user_id, import_id
@@ -97,7 +100,12 @@ class ImportMapper:
     @translate_errors
     def find_by_user(self, user_id: int, limit: int) -> list[Import]:
         """Return a user's newest imports, without their folders."""
-        found = self._imports.find({"user_id": user_id}, _HEAD).sort("created", DESCENDING).limit(limit)
+        found = (
+            self._imports.get(user_id)
+            .find({"user_id": user_id}, _HEAD)
+            .sort("created", DESCENDING)
+            .limit(limit)
+        )
         return [_import(doc) for doc in found]
 
     @translate_errors
@@ -106,7 +114,7 @@ class ImportMapper:
 
         def _fetch() -> Import | None:
             query = {"user_id": user_id, "state": {"$in": _ACTIVE}}
-            doc = self._imports.find_one(query, _HEAD, sort=[("created", DESCENDING)])
+            doc = self._imports.get(user_id).find_one(query, _HEAD, sort=[("created", DESCENDING)])
             return _import(doc) if doc else None
 
         return identity_map.find_once("imports", "active", user_id, _fetch)
@@ -119,7 +127,7 @@ class ImportMapper:
             {"$limit": 1},
             {"$project": _HEAD},
         ]
-        part = Part(self._imports, pipeline, "user_created")
+        part = Part(self._imports.get(user_id), pipeline, "user_created")
         kept = Kept(CacheKind.NO_IMPORT, user_id, is_fit=lambda docs: not docs)
         return ListRead(part, "active", user_id, lambda docs: _import(docs[0]) if docs else None, kept)
 
@@ -137,7 +145,7 @@ class ImportMapper:
         if count is not None:
             wanted["$lte"] = (first + count - 1) // PART
         query = {"user_id": user_id, "import_id": import_id, "part": wanted}
-        found = self._parts.find(query, session=session).sort("part", 1)
+        found = self._parts.get(user_id, session).find(query, session=session).sort("part", 1)
         end = None if count is None else first + count
         return [item for item in _items(found) if first <= item.index and (end is None or item.index < end)]
 
@@ -160,7 +168,7 @@ class ImportMapper:
             for part, values in sets.items()
         ]
         if writes:
-            self._parts.bulk_write(writes, ordered=False, session=session)
+            self._parts.get(user_id, session).bulk_write(writes, ordered=False, session=session)
 
     @translate_errors
     def update(
@@ -186,7 +194,7 @@ class ImportMapper:
         update: Doc = {"$set": dict(values)}
         if begin:
             update["$inc"] = {"tries": 1}
-        doc = self._imports.find_one_and_update(
+        doc = self._imports.get(user_id, session).find_one_and_update(
             query, update, return_document=ReturnDocument.AFTER, session=session
         )
         return _import(doc) if doc else None
@@ -197,17 +205,19 @@ class ImportMapper:
     ) -> None:
         """Set when an import expires; None: never."""
         update = {"$set": {"expires": expires}}
-        for parts in (self._parts, self._marks):
+        for parts in (self._parts.get(user_id, session), self._marks.get(user_id, session)):
             parts.update_many({"user_id": user_id, "import_id": import_id}, update, session=session)
-        self._imports.update_one({"_id": import_id, "user_id": user_id}, update, session=session)
+        self._imports.get(user_id, session).update_one(
+            {"_id": import_id, "user_id": user_id}, update, session=session
+        )
 
     @translate_errors
     def remove(self, user_id: int, import_id: int) -> bool:
         """Delete an import; return False if it is running or queued."""
         query = {"_id": import_id, "user_id": user_id, "state": {"$nin": _ACTIVE}}
-        if not self._imports.delete_one(query).deleted_count:
+        if not self._imports.get(user_id).delete_one(query).deleted_count:
             return False
-        for parts in (self._parts, self._marks):
+        for parts in (self._parts.get(user_id), self._marks.get(user_id)):
             parts.delete_many({"user_id": user_id, "import_id": import_id})
         return True
 
@@ -216,15 +226,29 @@ class ImportMapper:
     @translate_errors
     def find_reading(self, limit: int) -> list[ActiveImport]:
         """Return the imports whose files are being read, longest waiting first."""
-        query = {"state": ImportState.READING.value}
-        found = self._imports.find(query, {"user_id": 1, "touched": 1}).sort("created", 1).limit(limit)
-        return [ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")) for doc in found]
+        return self._find_waiting({"state": ImportState.READING.value}, "created", limit)
+
+    def _find_waiting(self, query: Doc, since: str, limit: int) -> list[ActiveImport]:
+        """Return imports of all cells, longest waiting first; a cell that isn't responding is left out."""
+
+        def _read_cell(imports: Collection[Doc]) -> list[Doc]:
+            return list(
+                imports.find(query, {"user_id": 1, "touched": 1, since: 1}).sort(since, 1).limit(limit)
+            )
+
+        found = list(itertools.chain(*self._imports.read_each(_read_cell)))
+        if self._imports.is_spread:
+            found.sort(key=lambda doc: (since in doc, doc.get(since)))
+        return [ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")) for doc in found[:limit]]
 
     @translate_errors
     def find_unended(self, import_ids: Sequence[int], before: dt.datetime) -> set[int]:
         """Return which of these imports exist and haven't ended before a moment."""
         query: Doc = {"_id": {"$in": list(import_ids)}, "$nor": [{"ended": {"$lt": before}}]}
-        return {doc["_id"] for doc in self._imports.find(query, {"_id": 1})}
+        found: set[int] = set()
+        for imports in self._imports.iterate_tables():
+            found |= {doc["_id"] for doc in imports.find(query, {"_id": 1})}
+        return found
 
     @translate_errors
     def put_contents(
@@ -240,11 +264,12 @@ class ImportMapper:
         The outlines and marks are stored first. A run that died has stored some of them.
         """
         key = {"user_id": one.user_id, "import_id": one.id}
-        for parts in (self._parts, self._marks):
+        tables = [parts.get(one.user_id) for parts in (self._parts, self._marks)]
+        for parts in tables:
             parts.delete_many(key)
         docs = _parts({"user_id": one.user_id, "_id": one.id, "expires": expires}, items)
         if docs:
-            self._parts.insert_many(docs)
+            tables[0].insert_many(docs)
         self.add_marks(one.user_id, one.id, marks, expires)
         values = {
             "title": read.title,
@@ -260,7 +285,7 @@ class ImportMapper:
         }
         found = self.update(one.user_id, one.id, (ImportState.READING,), values)
         if found is None:
-            for parts in (self._parts, self._marks):
+            for parts in tables:
                 parts.delete_many(key)
         return found
 
@@ -275,29 +300,27 @@ class ImportMapper:
             for number, at in enumerate(range(0, len(rows), PART))
         ]
         if parts:
-            self._marks.insert_many(parts)
+            self._marks.get(user_id).insert_many(parts)
 
     @translate_errors
     def find_first_marks(self, user_id: int, import_id: int) -> tuple[int, list[MarkRow]] | None:
         """Return the number and the rows of the first part that isn't deleted; None: there is none."""
         query = {"user_id": user_id, "import_id": import_id}
-        doc = self._marks.find_one(query, {"part": 1, "rows": 1}, sort=[("part", 1)])
+        doc = self._marks.get(user_id).find_one(query, {"part": 1, "rows": 1}, sort=[("part", 1)])
         return (doc["part"], [_mark(row) for row in doc["rows"]]) if doc else None
 
     @translate_errors
     def remove_marks(self, user_id: int, import_id: int, part: int, session: Session) -> bool:
         """Delete a part of marked entries; return False if it is gone."""
         query = {"user_id": user_id, "import_id": import_id, "part": part}
-        return bool(self._marks.delete_one(query, session=session).deleted_count)
+        return bool(self._marks.get(user_id, session).delete_one(query, session=session).deleted_count)
 
     # -- taking turns
 
     @translate_errors
     def find_active(self, limit: int) -> list[ActiveImport]:
         """Return running and queued imports of all users, longest waiting first."""
-        query = {"state": {"$in": _ACTIVE}}
-        found = self._imports.find(query, {"user_id": 1, "touched": 1}).sort("queued", 1).limit(limit)
-        return [ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")) for doc in found]
+        return self._find_waiting({"state": {"$in": _ACTIVE}}, "queued", limit)
 
     @translate_errors
     def claim_slot(self, import_id: int, slot_count: int) -> bool:

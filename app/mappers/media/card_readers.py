@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Collection
 
 from pymongo.collection import Collection as Table
-from pymongo.database import Database
 
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 
@@ -17,10 +17,11 @@ _CARD = "card"
 class CardReaderMapper:
     """Reads sessions, preferences and views of many users at once, and pictures of entries."""
 
-    def __init__(self, database: Database[Doc]) -> None:
+    def __init__(self, cells: Cells) -> None:
+        database = cells.home.database
         self._sessions: Table[Doc] = database["sessions"]
         self._users: Table[Doc] = database["users"]
-        self._views: Table[Doc] = database["streamviews"]
+        self._views = cells.get_table("streamviews")
         self._entries: Table[Doc] = database["entries"]
 
     @translate_errors
@@ -40,8 +41,9 @@ class CardReaderMapper:
         for doc in self._users.find({"_id": users, "settings.density": _CARD}, {"_id": 1}):
             streams.setdefault(doc["_id"], set()).add("")
         shown = {"_id": 0, "user_id": 1, "stream": 1}
-        for doc in self._views.find({"user_id": users, "density": _CARD}, shown):
-            streams.setdefault(doc["user_id"], set()).add(doc["stream"])
+        for views, people in self._views.group_by_people(user_ids):
+            for doc in views.find({"user_id": {"$in": people}, "density": _CARD}, shown):
+                streams.setdefault(doc["user_id"], set()).add(doc["stream"])
         return streams
 
     @translate_errors

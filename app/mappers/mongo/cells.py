@@ -7,6 +7,7 @@ Redis rises.
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections import defaultdict
@@ -17,9 +18,10 @@ from pymongo.collection import Collection as Table
 from pymongo.database import Database
 from pymongo.errors import ConnectionFailure, PyMongoError
 
+from app import logs
 from app.errors import CellError, MovingError, StoreError
 from app.mappers.mongo import errors
-from app.mappers.mongo.indexes import ensure_indexes
+from app.mappers.mongo.indexes import ensure_cell_indexes
 from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.mappers.mongo.store import Doc, Session, Store
 from app.mappers.operations.places import PlaceMapper
@@ -27,6 +29,7 @@ from app.models.operations.cells import HOME, Place, PlaceState
 from app.ports import ChangeLog
 
 T = TypeVar("T")
+_log = logs.get(__name__)
 
 #: Seconds for which a place that was read holds.
 KEPT_SECONDS = 10.0
@@ -86,6 +89,50 @@ class PeopleTable:
     def iterate_tables(self) -> Iterator[Table[Any]]:
         """Yield the collection of the home store, and those of all cells."""
         return map(self._open, (store.database for store in self._cells.iterate_stores()))
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether there are cells beside the home store."""
+        return self._cells.is_spread
+
+    @property
+    def store_count(self) -> int:
+        """How many stores there are, with the home store."""
+        return len(self._cells.names)
+
+    @property
+    def home(self) -> Database[Doc]:
+        """The database of the home store."""
+        return self._home.database
+
+    def get_database(self, user_id: int, *, write: bool = False) -> Database[Doc]:
+        """Return the database of this collection for a person; see :meth:`Cells.get_database`."""
+        return self._cells.get_database(user_id, write=write)
+
+    def get_joined(self, user_id: int, session: Session | None) -> tuple[Table[Any], Session | None]:
+        """Return a person's collection, and the session if its transaction can include it."""
+        if session is None or self._cells.is_home(user_id) is (session.client is self._home.database.client):
+            return self.get(user_id, session), session
+        return self.get(user_id), None
+
+    def read_each(self, read: Callable[[Table[Any]], T]) -> list[T]:
+        """Return the result of ``read`` for each store; leave out cells that aren't responding.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        found = [read(self._home)]
+        for cell in self._cells.names[1:]:
+            try:
+                store = self._cells.get_store(cell)
+                try:
+                    found.append(read(self._open(store.database)))
+                except errors.UNAVAILABLE as e:
+                    raise store.make_error(e) from e
+            except CellError:
+                _log.warning("cell_left_out", cell=cell, collection=self.name)
+            errors.note_cell(None)
+        return found
 
     def group_by_people(self, user_ids: Collection[int]) -> Iterator[tuple[Table[Any], list[int]]]:
         """Yield each collection that holds documents of these people, with these people."""
@@ -202,6 +249,16 @@ class Cells:
             self._kept[user_id] = place, now + KEPT_SECONDS
         return place
 
+    def place_new(self, user_id: int) -> None:
+        """Place a new person in a cell, by the weights of the cells; nothing of theirs is stored yet."""
+        if not self.is_spread:
+            return
+        weights = {cell: n for cell, n in self.places.find_weights().items() if cell in self._stores and n}
+        # Without weights, everyone stays at home until an administrator has set them.
+        cell = random.choices(list(weights), list(weights.values()))[0] if weights else HOME  # noqa: S311
+        if cell != HOME:
+            self.places.add(user_id, cell)
+
     def is_home(self, user_id: int) -> bool:
         """Return whether a person lives in the home store."""
         return not self.is_spread or self.find_place(user_id).cell == HOME
@@ -277,7 +334,7 @@ class Cells:
         owned = {name for name, (home, _) in PLACEMENTS.items() if home in (Home.CELL, Home.EACH)}
         for cell in self._stores:
             if cell != HOME:
-                ensure_indexes(self.get_store(cell).database, owned)
+                ensure_cell_indexes(self.get_store(cell).database, owned)
 
     def close(self) -> None:
         """Close the connections to all cells; the home store stays open."""
@@ -286,10 +343,9 @@ class Cells:
                 store.close()
 
 
-def get_home_session(database: Database[Doc], session: Session | None) -> Session | None:
-    """Return a session if it belongs to this database's client; None: the person lives elsewhere.
+def get_own_session(database: Database[Doc], session: Session | None) -> Session | None:
+    """Return a session if it belongs to this database's client, else None.
 
-    A session belongs to one client. What home keeps about people who live elsewhere is written outside their
-    transaction, and settled by the outbox.
+    A session belongs to one client. Home's numbers of people in other cells are settled by the outbox.
     """
     return session if session is not None and session.client is database.client else None

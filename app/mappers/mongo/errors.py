@@ -45,7 +45,7 @@ class _Current(threading.local):
 _current = _Current()
 
 
-def note_cell(cell: _Cell) -> None:
+def note_cell(cell: _Cell | None) -> None:
     """Record which cell the running call of a mapper uses, for its errors."""
     _current.cell = cell
 

@@ -395,6 +395,9 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
 }
 
+#: More indexes in cells: the relay counts the keepers of an entry there.
+CELL_INDEXES: dict[str, list[IndexModel]] = {"marks": [IndexModel([("entry_id", _UP)], name="entry")]}
+
 
 @translate_errors
 def ensure_indexes(database: Database[dict[str, Any]], names: Collection[str] = tuple(INDEXES)) -> None:
@@ -404,6 +407,15 @@ def ensure_indexes(database: Database[dict[str, Any]], names: Collection[str] = 
         for name, models in INDEXES.items():
             if name in names:
                 database[name].create_indexes(models)
+
+
+@translate_errors
+def ensure_cell_indexes(database: Database[dict[str, Any]], names: Collection[str]) -> None:
+    """Create the indexes of these collections in a cell; safe to call again."""
+    ensure_indexes(database, names)
+    with pymongo.timeout(BUILD_SECONDS):
+        for name, models in CELL_INDEXES.items():
+            database[name].create_indexes(models)
 
 
 @translate_errors

@@ -14,10 +14,9 @@ from collections.abc import Collection, Sequence
 
 from bson import ObjectId
 from bson.int64 import Int64
-from pymongo.collection import Collection as Table
-from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part
 from app.mappers.mongo.together import Kept, ListRead
@@ -39,8 +38,8 @@ ROUNDS = 5
 class NotificationMapper:
     """Document ↔ :class:`NotificationRow`. Every query for a reader contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._notes: Table[Doc] = database["notifications"]
+    def __init__(self, cells: Cells) -> None:
+        self._notes = cells.get_table("notifications")
 
     @translate_errors
     def add_event(
@@ -107,21 +106,28 @@ class NotificationMapper:
         return self._upsert(_key(note.user_id, note.kind, note.subject), {"$setOnInsert": doc})
 
     def _upsert(self, key: Doc, update: Doc | list[Doc]) -> bool:
+        notes = self._notes.get(int(key["user_id"]))
         for _ in range(ROUNDS - 1):
             try:
-                return self._notes.update_one(key, update, upsert=True).upserted_id is not None
+                return notes.update_one(key, update, upsert=True).upserted_id is not None
             except DuplicateKeyError:
                 continue  # just created by another request: change it
-        return self._notes.update_one(key, update, upsert=True).upserted_id is not None
+        return notes.update_one(key, update, upsert=True).upserted_id is not None
 
     @translate_errors
     def prune(self, user_id: int, limit: int) -> None:
         """Keep only the newest ``limit`` rows of a user."""
         query = {"user_id": user_id}
-        found = self._notes.find(query, {"at": 1}).sort([("at", -1), ("_id", -1)]).skip(limit).limit(1)
+        found = (
+            self._notes.get(user_id)
+            .find(query, {"at": 1})
+            .sort([("at", -1), ("_id", -1)])
+            .skip(limit)
+            .limit(1)
+        )
         for doc in found:
             older = [{"at": {"$lt": doc["at"]}}, {"at": doc["at"], "_id": {"$lte": doc["_id"]}}]
-            self._notes.delete_many({**query, "$or": older})
+            self._notes.get(user_id).delete_many({**query, "$or": older})
 
     @translate_errors
     def list_notifications(self, user_id: int, after: str, limit: int) -> list[NotificationRow]:
@@ -131,7 +137,9 @@ class NotificationMapper:
         if at.isascii() and at.isdigit() and ObjectId.is_valid(last):
             when = from_millis(int(at[:13]))
             query["$or"] = [{"at": {"$lt": when}}, {"at": when, "_id": {"$lt": ObjectId(last)}}]
-        found = self._notes.find(query).sort([("at", -1), ("_id", -1)]).limit(limit).hint("newest")
+        found = (
+            self._notes.get(user_id).find(query).sort([("at", -1), ("_id", -1)]).limit(limit).hint("newest")
+        )
         return [_note(d) for d in found]
 
     @translate_errors
@@ -139,7 +147,9 @@ class NotificationMapper:
         """Return at most ``limit`` unread rows."""
 
         def _fetch() -> list[NotificationRow]:
-            found = self._notes.find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
+            found = (
+                self._notes.get(user_id).find({"user_id": user_id, "read": False}).hint("unread").limit(limit)
+            )
             return [_note(d) for d in found]
 
         return list(identity_map.find_once("notifications", "unread", (user_id, limit), _fetch))
@@ -147,7 +157,7 @@ class NotificationMapper:
     def plan_unread(self, user_id: int, limit: int) -> ListRead:
         """Return the read of :meth:`find_unread`, to be sent with others."""
         pipeline: list[Doc] = [{"$match": {"user_id": user_id, "read": False}}, {"$limit": limit}]
-        part = Part(self._notes, pipeline, "unread")
+        part = Part(self._notes.get(user_id), pipeline, "unread")
         kept = Kept(CacheKind.NOTIFICATIONS, user_id)
         return ListRead(part, "unread", (user_id, limit), lambda docs: list(map(_note, docs)), kept)
 
@@ -157,7 +167,7 @@ class NotificationMapper:
     ) -> dict[int, NotificationRow]:
         """Return rows of a kind by subject."""
         query = {"user_id": user_id, "kind": kind.value, "subject": {"$in": list(subjects)}}
-        return {d["subject"]: _note(d) for d in self._notes.find(query)}
+        return {d["subject"]: _note(d) for d in self._notes.get(user_id).find(query)}
 
     @translate_errors
     def mark_pushed(self, note: NotificationRow, now: dt.datetime, since: dt.datetime) -> bool:
@@ -168,7 +178,9 @@ class NotificationMapper:
         """
         key = _key(note.user_id, note.kind, note.subject)
         quiet = [{"rang": None}, {"rang": {"$lte": since}}, {"rang": now}]
-        done = self._notes.update_one({**key, "read": False, "$or": quiet}, {"$set": {"rang": now}})
+        done = self._notes.get(note.user_id).update_one(
+            {**key, "read": False, "$or": quiet}, {"$set": {"rang": now}}
+        )
         return bool(done.matched_count)
 
     @translate_errors
@@ -184,13 +196,17 @@ class NotificationMapper:
         """Mark a row as read, setting its time to ``now``; with ``until``, only if it isn't newer."""
         query = {**_key(user_id, kind, subject), **({"at": {"$lte": until}} if until else {})}
         changes: Doc = {"read": True, **({"at": now} if now else {})}
-        self._notes.update_one(query, {"$set": changes})
+        self._notes.get(user_id).update_one(query, {"$set": changes})
 
     @translate_errors
     def mark_all_read(self, user_id: int, until: dt.datetime | None = None) -> int:
         """Mark all rows up to a time as read; return how many were unread."""
         query: Doc = {"user_id": user_id, "read": False, **({"at": {"$lte": until}} if until else {})}
-        return self._notes.update_many(query, {"$set": {"read": True}}, hint="unread").modified_count
+        return (
+            self._notes.get(user_id)
+            .update_many(query, {"$set": {"read": True}}, hint="unread")
+            .modified_count
+        )
 
     @translate_errors
     def remove_actor(self, user_id: int, kind: NotificationKind, subject: int, by: int) -> None:
@@ -203,18 +219,20 @@ class NotificationMapper:
         less = {"last": others, "count": {"$subtract": ["$count", 1]}}
         # The row may count more people than it stores.
         is_over = {"$and": [{"$eq": ["$last", []]}, {"$lte": ["$count", 0]}]}
-        self._notes.update_one(query, [{"$set": less}, {"$set": {"read": is_over}}])
+        self._notes.get(user_id).update_one(query, [{"$set": less}, {"$set": {"read": is_over}}])
 
     @translate_errors
     def forget(self, by: int, share_ids: Sequence[int]) -> None:
         """Remove a person from other users' rows, and delete rows about these shares."""
-        self._notes.delete_many({"share_id": {"$in": list(share_ids)}})
         one = {"last.by": by}
         others = {"$filter": {"input": "$last", "cond": {"$ne": ["$$this.by", by]}}}
         gone = {"$subtract": [{"$size": "$last"}, {"$size": others}]}
         less = {"$set": {"last": others, "count": {"$max": [0, {"$subtract": ["$count", gone]}]}}}
-        self._notes.delete_many({**one, "last": {"$not": {"$elemMatch": {"by": {"$ne": by}}}}})
-        self._notes.update_many(one, [less])
+        # Recipients may live anywhere.
+        for notes in self._notes.iterate_tables():
+            notes.delete_many({"share_id": {"$in": list(share_ids)}})
+            notes.delete_many({**one, "last": {"$not": {"$elemMatch": {"by": {"$ne": by}}}}})
+            notes.update_many(one, [less])
 
 
 def _key(user_id: int, kind: NotificationKind, subject: int) -> Doc:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from pymongo.database import Database
-
 from app.mappers.accounts.users import build_leaving_condition
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.indexes import INDEXES
+from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.mappers.reading.index_queue import OLD_INDEX, IndexQueueMapper
 
 Doc = dict[str, Any]
@@ -31,15 +31,16 @@ COUNTED = frozenset({"files"})
 class ErasureMapper:
     """Deletes a user's documents in all collections; each step can be repeated."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._database = database
-        self._queue = IndexQueueMapper(database)
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._database = cells.home.database
+        self._queue = IndexQueueMapper(self._database)
 
     @translate_errors
     def stop(self, user_id: int) -> None:
         """Delete a user's imports and exports; their running jobs notice that at the next write."""
         for name in ("imports", "import_parts", "import_marks", "personal_exports", "personal_export_parts"):
-            self._database[name].delete_many({"user_id": user_id})
+            self._cells.get_database(user_id, write=True)[name].delete_many({"user_id": user_id})
 
     @translate_errors
     def forget(self, user_id: int) -> None:
@@ -52,7 +53,9 @@ class ErasureMapper:
         if feeds:
             # First, so that a crash after it only repeats work; the old index knows no such records.
             self._queue.add_removals([(feed_id, None) for feed_id in feeds])
-            for name in ("subscriptions", "entries", OLD_INDEX):
+            for store in self._cells.iterate_stores():  # followers may live anywhere
+                store.database["subscriptions"].delete_many({"feed_id": {"$in": feeds}})
+            for name in ("entries", OLD_INDEX):
                 self._database[name].delete_many({"feed_id": {"$in": feeds}})
             self._database["feeds"].delete_many({"_id": {"$in": feeds}})
             # And again, for an indexing job that read the entries before they were deleted.
@@ -69,13 +72,18 @@ class ErasureMapper:
         Returns:
             Whether the account is gone.
         """
+        mine = self._cells.get_database(user_id, write=True)
         for name in list_owned_collections():
             if name not in COUNTED:
-                self._database[name].delete_many({"user_id": user_id})
+                database = mine if PLACEMENTS[name].home is Home.CELL else self._database
+                database[name].delete_many({"user_id": user_id})
         if any(self._database[name].find_one({"user_id": user_id}, {"_id": 1}) for name in COUNTED):
             return False  # a job of the user has stored one just now
         self._database["usage"].delete_one({"_id": user_id})
         self._database["invites"].delete_many({"by": user_id})
         users = self._database["users"]
         users.delete_one({"_id": user_id, "leaving": build_leaving_condition(before)})
-        return users.find_one({"_id": user_id}, {"_id": 1}) is None
+        is_gone = users.find_one({"_id": user_id}, {"_id": 1}) is None
+        if is_gone and self._cells.is_spread:
+            self._cells.places.remove(user_id)
+        return is_gone

@@ -13,11 +13,10 @@ from collections.abc import Collection, Mapping
 
 from bson.int64 import Int64
 from pymongo import DESCENDING, WriteConcern
-from pymongo.collection import Collection as Documents
-from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 
@@ -25,8 +24,8 @@ from app.mappers.mongo.store import Doc
 class ChangeMapper:
     """Document ↔ numbers and ids. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._changes: Documents[Doc] = database["changes"]
+    def __init__(self, cells: Cells) -> None:
+        self._changes = cells.get_table("changes")
         self._unawaited = self._changes.with_options(write_concern=WriteConcern(w=1))
 
     @translate_errors
@@ -45,7 +44,7 @@ class ChangeMapper:
         Args:
             awaited: wait until the record survives a crash.
         """
-        collection = self._changes if awaited else self._unawaited
+        collection = self._changes.get(user_id) if awaited else self._unawaited.get(user_id)
         doc: Doc = {
             "_id": Int64(ids.reserve_ids()),
             "user_id": user_id,
@@ -68,7 +67,7 @@ class ChangeMapper:
     ) -> tuple[dict[int, set[int]], set[int]]:
         """Return the numbers and ids of entries changed since a time, from at most ``limit`` last changes."""
         query = {"user_id": user_id, "at": {"$gte": since}}
-        found = self._changes.find(query).sort("at", DESCENDING).limit(limit)
+        found = self._changes.get(user_id).find(query).sort("at", DESCENDING).limit(limit)
         numbers: dict[int, set[int]] = {}
         entry_ids: set[int] = set()
         for doc in found:
@@ -81,5 +80,7 @@ class ChangeMapper:
     def find_last_id(self, user_id: int) -> int:
         """Return the id of the user's last change; 0: none is known."""
         query = {"user_id": user_id}
-        doc = self._changes.find_one(query, {"_id": 1}, sort=[("at", DESCENDING), ("_id", DESCENDING)])
+        doc = self._changes.get(user_id).find_one(
+            query, {"_id": 1}, sort=[("at", DESCENDING), ("_id", DESCENDING)]
+        )
         return int(doc["_id"]) if doc else 0

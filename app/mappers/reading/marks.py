@@ -11,11 +11,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from pymongo.collection import Collection
-from pymongo.database import Database
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, DUPLICATE_KEY, Doc, Session, find_and_update
 from app.mappers.reading.entry_keys import TimeRange, to_millis
@@ -32,8 +31,8 @@ _MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1, "lik
 class MarkMapper:
     """Document ↔ star, tags and like. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._marks: Collection[Doc] = database["marks"]
+    def __init__(self, cells: Cells) -> None:
+        self._marks = cells.get_table("marks")
 
     @translate_errors
     def star(self, user_id: int, entry: EntryKey, at: dt.datetime, session: Session) -> bool:
@@ -45,7 +44,7 @@ class MarkMapper:
         query = {"user_id": user_id, "entry_id": entry.id, "starred_at": None}
         update = {"$set": {"starred_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
         try:
-            was = find_and_update(self._marks, query, update, session, upsert=True)
+            was = find_and_update(self._marks.get(user_id, session), query, update, session, upsert=True)
         except DuplicateKeyError as e:
             raise ExistsError(entry_id=entry.id) from e
         return was is None or "tags" not in was
@@ -55,9 +54,11 @@ class MarkMapper:
         """Delete a star; return whether no mark that keeps the entry is left; None: there was no star."""
         query = {"user_id": user_id, "entry_id": entry_id, "starred_at": {"$type": "date"}}
         alone = {**query, "tags": None, "liked_at": None}
-        if self._marks.delete_one(alone, session=session).deleted_count:
+        if self._marks.get(user_id, session).delete_one(alone, session=session).deleted_count:
             return True
-        was = find_and_update(self._marks, query, {"$unset": {"starred_at": ""}}, session)
+        was = find_and_update(
+            self._marks.get(user_id, session), query, {"$unset": {"starred_at": ""}}, session
+        )
         return "tags" not in was if was else None
 
     @translate_errors
@@ -76,10 +77,12 @@ class MarkMapper:
         try:
             if fresh:
                 rows = [{**shared, "entry_id": e.id, "feed_id": e.feed_id} for e in fresh]
-                self._marks.insert_many(rows, session=session)
+                self._marks.get(user_id, session).insert_many(rows, session=session)
             if more:
                 query = {"user_id": user_id, "entry_id": {"$in": [e.id for e in more]}}
-                self._marks.update_many(query, {"$set": {"starred_at": at}}, session=session)
+                self._marks.get(user_id, session).update_many(
+                    query, {"$set": {"starred_at": at}}, session=session
+                )
         except BulkWriteError as e:
             if e.has_error_label("TransientTransactionError"):
                 raise
@@ -95,10 +98,12 @@ class MarkMapper:
         more = [i for i in starred if i not in set(alone)]
         query: Doc = {"user_id": user_id, "entry_id": {"$in": alone}}
         if alone:
-            self._marks.delete_many(query, session=session)
+            self._marks.get(user_id, session).delete_many(query, session=session)
         if more:
             query = {"user_id": user_id, "entry_id": {"$in": more}}
-            self._marks.update_many(query, {"$unset": {"starred_at": ""}}, session=session)
+            self._marks.get(user_id, session).update_many(
+                query, {"$unset": {"starred_at": ""}}, session=session
+            )
         return [EntryKey(i, doc["feed_id"], 0, 0) for i, doc in starred.items() if "tags" not in doc]
 
     @translate_errors
@@ -108,7 +113,7 @@ class MarkMapper:
         update = {"$set": {"liked_at": at}, "$setOnInsert": {"feed_id": entry.feed_id}}
         for last in (False, True):
             try:
-                self._marks.update_one(query, update, upsert=True)
+                self._marks.get(user_id).update_one(query, update, upsert=True)
             except DuplicateKeyError:
                 if last:
                     return False
@@ -121,9 +126,9 @@ class MarkMapper:
         """Delete a like of an entry; return False if there is none."""
         query = {"user_id": user_id, "entry_id": entry_id, "liked_at": {"$type": "date"}}
         alone = {**query, "starred_at": None, "tags": None}
-        if self._marks.delete_one(alone).deleted_count:
+        if self._marks.get(user_id).delete_one(alone).deleted_count:
             return True
-        return bool(self._marks.update_one(query, {"$unset": {"liked_at": ""}}).matched_count)
+        return bool(self._marks.get(user_id).update_one(query, {"$unset": {"liked_at": ""}}).matched_count)
 
     @translate_errors
     def like_many(self, user_id: int, entries: Sequence[EntryKey], at: dt.datetime) -> None:
@@ -136,7 +141,7 @@ class MarkMapper:
                 {"user_id": user_id, "entry_id": e.id, "feed_id": e.feed_id, "liked_at": at} for e in fresh
             ]
             try:
-                self._marks.insert_many(rows, ordered=False)
+                self._marks.get(user_id).insert_many(rows, ordered=False)
             except BulkWriteError as e:
                 refused = any(error["code"] != DUPLICATE_KEY for error in e.details["writeErrors"])
                 if refused or e.details.get("writeConcernErrors"):
@@ -144,14 +149,14 @@ class MarkMapper:
                 others = True  # marked by another request meanwhile
         if others:
             query = {"user_id": user_id, "entry_id": {"$in": [e.id for e in entries]}, "liked_at": None}
-            self._marks.update_many(query, {"$set": {"liked_at": at}})
+            self._marks.get(user_id).update_many(query, {"$set": {"liked_at": at}})
 
     @translate_errors
     def unlike_many(self, user_id: int, entry_ids: Sequence[int]) -> None:
         """Delete the likes of many entries."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
-        self._marks.delete_many({**query, "starred_at": None, "tags": None})
-        self._marks.update_many(query, {"$unset": {"liked_at": ""}})
+        self._marks.get(user_id).delete_many({**query, "starred_at": None, "tags": None})
+        self._marks.get(user_id).update_many(query, {"$unset": {"liked_at": ""}})
 
     @translate_errors
     def find_liked(self, user_id: int, entry_ids: Sequence[int]) -> set[int]:
@@ -163,7 +168,7 @@ class MarkMapper:
 
         def _fetch(missing: Sequence[int]) -> dict[int, Doc]:
             query = {"user_id": user_id, "entry_id": {"$in": list(missing)}}
-            found = self._marks.find(query, _MARK, session=session, batch_size=BATCH)
+            found = self._marks.get(user_id, session).find(query, _MARK, session=session, batch_size=BATCH)
             return {d["entry_id"]: d for d in found}
 
         if session is not None:
@@ -173,7 +178,7 @@ class MarkMapper:
     @translate_errors
     def find_liked_keys(self, user_id: int, limit: int) -> list[EntryKey]:
         """Return keys of liked entries, latest like first; ``at`` is the time of the like, ``seq`` 0."""
-        found = self._marks.find({"user_id": user_id, "liked_at": {"$type": "date"}}, _LIKED)
+        found = self._marks.get(user_id).find({"user_id": user_id, "liked_at": {"$type": "date"}}, _LIKED)
         found = found.sort("liked_at", -1).limit(limit).hint("liked")
         return [EntryKey(d["entry_id"], d["feed_id"], 0, to_millis(d["liked_at"])) for d in found]
 
@@ -193,7 +198,9 @@ class MarkMapper:
                 "tags": {"$literal": list(tags)},
                 "tagged_at": {"$ifNull": ["$tagged_at", at]},
             }
-            was = find_and_update(self._marks, query, [{"$set": tagged}], session, upsert=True)
+            was = find_and_update(
+                self._marks.get(user_id, session), query, [{"$set": tagged}], session, upsert=True
+            )
         except DuplicateKeyError as e:
             raise ConflictError(entry_id=entry.id) from e
         return was is None or not ("starred_at" in was or "tags" in was)
@@ -203,10 +210,10 @@ class MarkMapper:
         """Delete all tags of an entry; return whether no mark that keeps the entry is left."""
         query = {"user_id": user_id, "entry_id": entry_id}
         alone = {**query, "starred_at": None, "liked_at": None}
-        if self._marks.delete_one(alone, session=session).deleted_count:
+        if self._marks.get(user_id, session).delete_one(alone, session=session).deleted_count:
             return True
         gone = {"$unset": {"tags": "", "tagged_at": ""}}
-        was = find_and_update(self._marks, query, gone, session)
+        was = find_and_update(self._marks.get(user_id, session), query, gone, session)
         return was is not None and "tags" in was and "starred_at" not in was
 
     @translate_errors
@@ -225,12 +232,12 @@ class MarkMapper:
             if fresh:
                 shared = {"user_id": user_id, "tagged_at": at}
                 rows = [{**shared, "tags": [tag], "entry_id": e.id, "feed_id": e.feed_id} for e in fresh]
-                self._marks.insert_many(rows, session=session)
+                self._marks.get(user_id, session).insert_many(rows, session=session)
             if more:
                 query = {"user_id": user_id, "entry_id": {"$in": [e.id for e in more]}}
                 tags = {"$concatArrays": [{"$ifNull": ["$tags", []]}, [tag]]}
                 change = {"tags": tags, "tagged_at": {"$ifNull": ["$tagged_at", at]}}
-                self._marks.update_many(query, [{"$set": change}], session=session)
+                self._marks.get(user_id, session).update_many(query, [{"$set": change}], session=session)
         except BulkWriteError as e:
             if e.has_error_label("TransientTransactionError"):
                 raise
@@ -253,10 +260,12 @@ class MarkMapper:
         marked = [i for i in last if i not in set(alone)]
         if alone:
             query: Doc = {"user_id": user_id, "entry_id": {"$in": alone}}
-            self._marks.delete_many(query, session=session)
+            self._marks.get(user_id, session).delete_many(query, session=session)
         if marked:
             query = {"user_id": user_id, "entry_id": {"$in": marked}}
-            self._marks.update_many(query, {"$unset": {"tags": "", "tagged_at": ""}}, session=session)
+            self._marks.get(user_id, session).update_many(
+                query, {"$unset": {"tags": "", "tagged_at": ""}}, session=session
+            )
         if len(last) < len(tagged):
             self.remove_tag(user_id, tag, [i for i in tagged if i not in last], session)
         left = [EntryKey(i, doc["feed_id"], 0, 0) for i, doc in last.items() if "starred_at" not in doc]
@@ -288,7 +297,9 @@ class MarkMapper:
         if tag is not None:
             query["tags"] = tag
         shown = _KEY if tag is None else _TAGGED
-        found = self._marks.find(query, shown).sort([(time, step), ("entry_id", step)]).limit(limit)
+        found = (
+            self._marks.get(user_id).find(query, shown).sort([(time, step), ("entry_id", step)]).limit(limit)
+        )
         return [EntryKey(d["entry_id"], d["feed_id"], 0, to_millis(d[time])) for d in found]
 
     @translate_errors
@@ -296,26 +307,28 @@ class MarkMapper:
         self, user_id: int, tag: int, session: Session | None = None, *, limit: int = 0
     ) -> list[Mark]:
         """Return the marks with a tag: all, or at most ``limit``."""
-        found = self._marks.find({"user_id": user_id, "tags": tag}, _MARK, session=session, limit=limit)
+        found = self._marks.get(user_id, session).find(
+            {"user_id": user_id, "tags": tag}, _MARK, session=session, limit=limit
+        )
         return [_mark(d) for d in found]
 
     @translate_errors
     def find_batch(self, user_id: int, limit: int, session: Session) -> list[Mark]:
         """Return at most ``limit`` of a user's marks that keep entries, in no order."""
         query = {"user_id": user_id, "$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
-        found = self._marks.find(query, _MARK, limit=limit, session=session)
+        found = self._marks.get(user_id, session).find(query, _MARK, limit=limit, session=session)
         return [_mark(d) for d in found]
 
     @translate_errors
     def remove(self, user_id: int, entry_ids: Sequence[int], session: Session) -> None:
         """Delete all of a user's marks of these entries."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
-        self._marks.delete_many(query, session=session)
+        self._marks.get(user_id, session).delete_many(query, session=session)
 
     @translate_errors
     def add_tag(self, user_id: int, tag: int, new_tag: int, session: Session) -> None:
         """Add a tag to every entry that has ``tag``."""
-        self._marks.update_many(
+        self._marks.get(user_id, session).update_many(
             {"user_id": user_id, "tags": tag}, {"$addToSet": {"tags": new_tag}}, session=session
         )
 
@@ -323,7 +336,11 @@ class MarkMapper:
     def remove_tag(self, user_id: int, tag: int, entry_ids: Sequence[int], session: Session) -> int:
         """Remove a tag from entries that keep another tag; return how many had it."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "tags": tag}
-        return self._marks.update_many(query, {"$pull": {"tags": tag}}, session=session).matched_count
+        return (
+            self._marks.get(user_id, session)
+            .update_many(query, {"$pull": {"tags": tag}}, session=session)
+            .matched_count
+        )
 
 
 def _mark(doc: Doc) -> Mark:

@@ -12,19 +12,17 @@ from collections.abc import Sequence
 
 from bson.int64 import Int64
 from pymongo import WriteConcern
-from pymongo.collection import Collection
-from pymongo.database import Database
 
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc
 from app.models.reading.recent import RecentRead
 
 
 class RecentReadMapper:
     """Document ↔ :class:`RecentRead`. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._reads: Collection[Doc] = database["recentreads"]
+    def __init__(self, cells: Cells) -> None:
+        self._reads = cells.get_table("recentreads")
         # Reading must not become slower, and losing one of these costs little: nobody waits for the server.
         self._unawaited = self._reads.with_options(write_concern=WriteConcern(w=0))
 
@@ -36,12 +34,12 @@ class RecentReadMapper:
         again = {"$in": ["$$this.entry_id", [row["entry_id"] for row in new]]}
         others = {"$filter": {"input": known, "cond": {"$not": [again]}}}
         joined = {"$concatArrays": [{"$literal": new}, others]}
-        self._unawaited.update_one(
+        self._unawaited.get(user_id).update_one(
             {"user_id": user_id}, [{"$set": {"reads": {"$slice": [joined, limit]}}}], upsert=True
         )
 
     @translate_errors
     def list_latest(self, user_id: int) -> list[RecentRead]:
         """Return a user's list, the latest first."""
-        doc = self._reads.find_one({"user_id": user_id}, {"_id": 0, "reads": 1}) or {}
+        doc = self._reads.get(user_id).find_one({"user_id": user_id}, {"_id": 0, "reads": 1}) or {}
         return [RecentRead(row["entry_id"], row["at"]) for row in doc.get("reads", ())]

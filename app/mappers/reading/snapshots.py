@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from bson.binary import Binary
 from pymongo import WriteConcern
-from pymongo.collection import Collection
-from pymongo.database import Database
 
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.mappers.reading import read_state_packing
@@ -37,13 +36,11 @@ class SnapshotMapper:
         repeats_max: users and streams whose last snapshot is used again while its content is the same.
     """
 
-    def __init__(self, database: Database[Doc], *, repeats_max: int = 0) -> None:
+    def __init__(self, cells: Cells, *, repeats_max: int = 0) -> None:
         last = WeightedCache[tuple[int, str], tuple[bytes, str, dt.datetime]](repeats_max)
         self._last = last  # user and stream → digest, token and time
         # Losing a snapshot only costs a reload, so writes don't wait for the journal.
-        self._snapshots: Collection[Doc] = database.get_collection(
-            "snapshots", write_concern=WriteConcern(w=1)
-        )
+        self._snapshots = cells.get_table("snapshots", write_concern=WriteConcern(w=1))
 
     @translate_errors
     def add(self, snapshot: Snapshot, expires: dt.datetime) -> str:
@@ -61,7 +58,7 @@ class SnapshotMapper:
         if last is not None and last[0] == digest and last[2] <= snapshot.at < last[2] + REPEAT:
             return last[1]
         doc = {**content, "token": snapshot.token, "at": snapshot.at, "expires": expires}
-        self._snapshots.insert_one(doc)
+        self._snapshots.get(snapshot.user_id).insert_one(doc)
         self._last.add(key, (digest, snapshot.token, snapshot.at), 1)
         return snapshot.token
 
@@ -69,7 +66,7 @@ class SnapshotMapper:
     def find(self, user_id: int, token: str, now: dt.datetime) -> Snapshot | None:
         """Return a user's snapshot that has not expired."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
-        doc = self._snapshots.find_one(query)
+        doc = self._snapshots.get(user_id).find_one(query)
         return _snapshot(doc) if doc else None
 
     @translate_errors
@@ -78,7 +75,7 @@ class SnapshotMapper:
     ) -> tuple[StreamRef, dict[int, int]] | None:
         """Return the stream of a snapshot and its feeds' last numbers, without their read states."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
-        doc = self._snapshots.find_one(query, {"stream": 1, "rows": 1})
+        doc = self._snapshots.get(user_id).find_one(query, {"stream": 1, "rows": 1})
         if doc is None:
             return None
         return StreamRef.parse(doc["stream"]), read_state_packing.unpack_last_seqs(doc["rows"])
@@ -109,8 +106,8 @@ class UndoMapper:
     replaced are written again in a further document, and the last state of a feed counts.
     """
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._undos: Collection[Doc] = database["undos"]
+    def __init__(self, cells: Cells) -> None:
+        self._undos = cells.get_table("undos")
 
     @translate_errors
     def add(self, undo: Undo, expires: dt.datetime) -> None:
@@ -123,14 +120,14 @@ class UndoMapper:
             for f, (state, mass) in undo.before.items()
         )
         doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "masses": masses, **packed}
-        self._undos.insert_one(doc)
+        self._undos.get(undo.user_id).insert_one(doc)
 
     @translate_errors
     def find(self, user_id: int, token: str, now: dt.datetime) -> Undo | None:
         """Return a user's undo that has not expired."""
         before: dict[int, tuple[ReadState, str | None]] = {}
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "rows": {"$exists": True}}
-        docs = list(self._undos.find(query).sort("_id"))
+        docs = list(self._undos.get(user_id).find(query).sort("_id"))
         for doc in docs:
             masses = [None, *doc["masses"]]
             before.update({f.feed_id: (f.state, masses[f.first_seq]) for f in read_state_packing.unpack(doc)})
@@ -142,20 +139,22 @@ class UndoMapper:
     ) -> None:
         """Store the numbers of single entries, by feed, that an action marked as read."""
         found = [{"feed_id": feed_id, "seqs": list(numbers)} for feed_id, numbers in seqs.items()]
-        self._undos.insert_one({"token": token, "user_id": user_id, "expires": expires, "found": found})
+        self._undos.get(user_id).insert_one(
+            {"token": token, "user_id": user_id, "expires": expires, "found": found}
+        )
 
     @translate_errors
     def find_entries(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
         """Return the numbers stored by :meth:`add_entries`; empty for another kind of token."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
-        doc = self._undos.find_one(query, {"found": 1}) or {}
+        doc = self._undos.get(user_id).find_one(query, {"found": 1}) or {}
         return {row["feed_id"]: row["seqs"] for row in doc.get("found", ())}
 
     @translate_errors
     def set_action(self, user_id: int, token: str, action: MassAction) -> None:
         """Add the action to a stored undo, which puts it into the history."""
         said = {**dataclasses.asdict(action), "kind": action.kind.value}
-        self._undos.update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
+        self._undos.get(user_id).update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
 
     @translate_errors
     def find_actions(
@@ -166,14 +165,14 @@ class UndoMapper:
         if after is not None:
             same = {"action.at": after.at, "token": {"$lt": after.token}}
             query["$or"] = [{"action.at": {"$lt": after.at}}, same]
-        found = self._undos.find(query, {"_id": 0, "action": 1})
+        found = self._undos.get(user_id).find(query, {"_id": 0, "action": 1})
         said = [doc["action"] for doc in found.sort([("action.at", -1), ("token", -1)]).limit(limit)]
         return [MassAction(**{**one, "kind": ActionKind(one["kind"])}) for one in said]
 
     @translate_errors
     def remove(self, user_id: int, token: str) -> None:
         """Delete an undo."""
-        self._undos.delete_many({"user_id": user_id, "token": token})
+        self._undos.get(user_id).delete_many({"user_id": user_id, "token": token})
 
 
 def _snapshot(doc: Doc) -> Snapshot:

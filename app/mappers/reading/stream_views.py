@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from pymongo.collection import Collection
-from pymongo.database import Database
-
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part
 from app.mappers.mongo.together import Kept, ListRead
@@ -20,22 +18,24 @@ from app.runtime import identity_map
 class StreamViewMapper:
     """Document ↔ settings that differ from the user's preferences. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._views: Collection[Doc] = database["streamviews"]
+    def __init__(self, cells: Cells) -> None:
+        self._views = cells.get_table("streamviews")
 
     @translate_errors
     def get(self, user_id: int, ref: StreamRef) -> Mapping[str, str]:
         """Return the stored settings of a stream."""
 
         def _fetch() -> Mapping[str, str]:
-            found = self._views.find_one({"user_id": user_id, "stream": str(ref)})
+            found = self._views.get(user_id).find_one({"user_id": user_id, "stream": str(ref)})
             return _settings([found] if found else [])
 
         return identity_map.find_once("streamviews", "of", (user_id, str(ref)), _fetch)
 
     def plan(self, user_id: int, ref: StreamRef) -> ListRead:
         """Return the read of :meth:`get`, to be sent with others."""
-        part = Part(self._views, [{"$match": {"user_id": user_id, "stream": str(ref)}}], "user_stream")
+        part = Part(
+            self._views.get(user_id), [{"$match": {"user_id": user_id, "stream": str(ref)}}], "user_stream"
+        )
         kept = Kept(CacheKind.STREAM_VIEWS, user_id, [{"$match": {"user_id": user_id}}])
 
         def parse(docs: Sequence[Doc]) -> Mapping[str, str]:
@@ -46,7 +46,7 @@ class StreamViewMapper:
     @translate_errors
     def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> bool:
         """Store changes of settings; return whether the stream had none before."""
-        result = self._views.update_one(
+        result = self._views.get(user_id).update_one(
             {"user_id": user_id, "stream": str(ref)}, {"$set": {**changes, "at": now}}, upsert=True
         )
         return result.upserted_id is not None
@@ -54,10 +54,15 @@ class StreamViewMapper:
     @translate_errors
     def trim_oldest(self, user_id: int, limit: int) -> None:
         """Delete the settings changed longest ago, keeping ``limit`` streams."""
-        old = self._views.find({"user_id": user_id}, {"_id": 0, "stream": 1}).sort("at", -1).skip(limit)
+        old = (
+            self._views.get(user_id)
+            .find({"user_id": user_id}, {"_id": 0, "stream": 1})
+            .sort("at", -1)
+            .skip(limit)
+        )
         streams = [doc["stream"] for doc in old]
         if streams:
-            self._views.delete_many({"user_id": user_id, "stream": {"$in": streams}})
+            self._views.get(user_id).delete_many({"user_id": user_id, "stream": {"$in": streams}})
 
 
 def _settings(docs: Sequence[Doc]) -> Mapping[str, str]:

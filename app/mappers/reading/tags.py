@@ -6,12 +6,11 @@ import datetime as dt
 from typing import Any
 
 from pymongo import ReturnDocument
-from pymongo.collection import Collection
-from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
 from app.mappers.mongo import ids
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session, is_duplicate
 from app.mappers.mongo.together import Kept, ListRead
@@ -28,22 +27,26 @@ class TagMapper:
     A deleted tag stays while the deletion can be undone, under a key that no name can have.
     """
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._tags: Collection[Doc] = database["tags"]
+    def __init__(self, cells: Cells) -> None:
+        self._tags = cells.get_table("tags")
 
     @translate_errors
     def find_by_user(self, user_id: int, session: Session | None = None) -> list[Tag]:
         """Return a user's tags sorted by name, including deleted ones."""
 
         def _fetch() -> list[Tag]:
-            found = self._tags.find({"user_id": user_id}, session=session).sort(_NAME_ORDER)
+            found = (
+                self._tags.get(user_id, session).find({"user_id": user_id}, session=session).sort(_NAME_ORDER)
+            )
             return [_tag(d) for d in found]
 
         return _fetch() if session else list(identity_map.find_once("tags", "of", user_id, _fetch))
 
     def plan_by_user(self, user_id: int) -> ListRead:
         """Return the read of :meth:`find_by_user`, to be sent with others."""
-        part = Part(self._tags, [{"$match": {"user_id": user_id}}, {"$sort": {"key": 1}}], "user_key")
+        part = Part(
+            self._tags.get(user_id), [{"$match": {"user_id": user_id}}, {"$sort": {"key": 1}}], "user_key"
+        )
         kept = Kept(CacheKind.TAGS, user_id)
         return ListRead(part, "of", user_id, lambda docs: list(map(_tag, docs)), kept)
 
@@ -62,7 +65,7 @@ class TagMapper:
             "count": 0,
         }
         try:
-            self._tags.insert_one(doc, session=session)
+            self._tags.get(user_id, session).insert_one(doc, session=session)
         except DuplicateKeyError as e:
             raise ConflictError(tag=name) from e
         return _tag(doc)
@@ -70,7 +73,7 @@ class TagMapper:
     @translate_errors
     def change_count(self, user_id: int, tag_id: int, delta: int, session: Session) -> None:
         """Change a tag's count of entries."""
-        self._tags.update_one(
+        self._tags.get(user_id, session).update_one(
             {"_id": tag_id, "user_id": user_id}, {"$inc": {"count": delta}}, session=session
         )
 
@@ -86,7 +89,9 @@ class TagMapper:
             "$unset": {"deleted_at": "", "merged": ""},
         }
         try:
-            done = self._tags.update_one({"_id": tag_id, "user_id": user_id}, update, session=session)
+            done = self._tags.get(user_id, session).update_one(
+                {"_id": tag_id, "user_id": user_id}, update, session=session
+            )
         except DuplicateKeyError as e:
             raise ExistsError(tag_id=tag_id) from e
         return bool(done.matched_count)
@@ -97,33 +102,43 @@ class TagMapper:
     ) -> None:
         """Mark a tag as deleted, so that it can be restored."""
         fields = {"deleted_at": at, "key": f"\u0000{tag_id}", **({"merged": merged} if merged else {})}
-        self._tags.update_one({"_id": tag_id, "user_id": user_id}, {"$set": fields}, session=session)
+        self._tags.get(user_id, session).update_one(
+            {"_id": tag_id, "user_id": user_id}, {"$set": fields}, session=session
+        )
 
     @translate_errors
     def remove(self, user_id: int, tag_id: int, session: Session) -> None:
         """Delete a tag permanently."""
-        self._tags.delete_one({"_id": tag_id, "user_id": user_id}, session=session)
+        self._tags.get(user_id, session).delete_one({"_id": tag_id, "user_id": user_id}, session=session)
 
 
 class SavedSearchMapper:
     """Document ↔ :class:`SavedSearch`. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._searches: Collection[Doc] = database["searches"]
+    def __init__(self, cells: Cells) -> None:
+        self._searches = cells.get_table("searches")
 
     @translate_errors
     def find_by_user(self, user_id: int, session: Session | None = None) -> list[SavedSearch]:
         """Return a user's saved searches, sorted by name."""
 
         def _fetch() -> list[SavedSearch]:
-            found = self._searches.find({"user_id": user_id}, session=session).sort([("name", 1)])
+            found = (
+                self._searches.get(user_id, session)
+                .find({"user_id": user_id}, session=session)
+                .sort([("name", 1)])
+            )
             return [_saved(doc) for doc in found]
 
         return _fetch() if session else list(identity_map.find_once("searches", "of", user_id, _fetch))
 
     def plan_by_user(self, user_id: int) -> ListRead:
         """Return the read of :meth:`find_by_user`, to be sent with others."""
-        part = Part(self._searches, [{"$match": {"user_id": user_id}}, {"$sort": {"name": 1}}], "user_name")
+        part = Part(
+            self._searches.get(user_id),
+            [{"$match": {"user_id": user_id}}, {"$sort": {"name": 1}}],
+            "user_name",
+        )
         kept = Kept(CacheKind.SEARCHES, user_id)
         return ListRead(part, "of", user_id, lambda docs: list(map(_saved, docs)), kept)
 
@@ -132,7 +147,7 @@ class SavedSearchMapper:
         """Store a search and return it; an existing name gets the new query."""
         while True:
             try:
-                doc: Any = self._searches.find_one_and_update(
+                doc: Any = self._searches.get(user_id).find_one_and_update(
                     {"user_id": user_id, "name": name},
                     {"$set": {"query": query}, "$setOnInsert": {"_id": ids.reserve_ids()}},
                     upsert=True,
@@ -152,14 +167,16 @@ class SavedSearchMapper:
         """
         doc = {"_id": search.id, "user_id": search.user_id, "name": search.name, "query": search.query}
         try:
-            self._searches.insert_one(doc, session=session)
+            self._searches.get(search.user_id, session).insert_one(doc, session=session)
         except DuplicateKeyError as e:
             raise ConflictError(search=search.name) from e
 
     @translate_errors
     def remove(self, user_id: int, search_id: int, session: Session) -> SavedSearch | None:
         """Delete a search and return it; None: there is no such search."""
-        doc = self._searches.find_one_and_delete({"_id": search_id, "user_id": user_id}, session=session)
+        doc = self._searches.get(user_id, session).find_one_and_delete(
+            {"_id": search_id, "user_id": user_id}, session=session
+        )
         return _saved(doc) if doc else None
 
 

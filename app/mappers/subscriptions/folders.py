@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pymongo import UpdateOne
-from pymongo.collection import Collection
-from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
 from app.mappers.mongo import ids
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
 from app.mappers.mongo.together import Kept, ListRead
@@ -23,8 +22,8 @@ from app.runtime import identity_map
 class FolderMapper:
     """Document ↔ :class:`Folder`. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._folders: Collection[Doc] = database["folders"]
+    def __init__(self, cells: Cells) -> None:
+        self._folders = cells.get_table("folders")
 
     @translate_errors
     def add(self, user_id: int, name: str, parent: int | None) -> Folder:
@@ -38,7 +37,7 @@ class FolderMapper:
                 "order": "",
             }
             try:
-                self._folders.insert_one(doc)
+                self._folders.get(user_id).insert_one(doc)
                 return _folder(doc)
             except DuplicateKeyError:
                 continue  # only _id is unique here; the next id is free
@@ -56,36 +55,36 @@ class FolderMapper:
             identity_map.forget(self._folders.name)
 
         def _fetch() -> list[Folder]:
-            return _in_order(self._folders.find({"user_id": user_id}, session=session))
+            return _in_order(self._folders.get(user_id, session).find({"user_id": user_id}, session=session))
 
         return _fetch() if session else list(identity_map.find_once("folders", "of", user_id, _fetch))
 
     def plan_by_user(self, user_id: int) -> ListRead:
         """Return the read of :meth:`find_by_user`, to be sent with others."""
-        part = Part(self._folders, [{"$match": {"user_id": user_id}}], "user")
+        part = Part(self._folders.get(user_id), [{"$match": {"user_id": user_id}}], "user")
         return ListRead(part, "of", user_id, _in_order, Kept(CacheKind.FOLDERS, user_id))
 
     @translate_errors
     def update(self, user_id: int, folder_id: int, changes: dict[str, Any]) -> bool:
         """Set the name, parent or order; return False if the user has no such folder."""
         query = {"_id": folder_id, "user_id": user_id}
-        return bool(self._folders.update_one(query, {"$set": changes}).matched_count)
+        return bool(self._folders.get(user_id).update_one(query, {"$set": changes}).matched_count)
 
     @translate_errors
     def move(
         self, user_id: int, folder_id: int, parent: int | None, touched: Sequence[int], session: Session
     ) -> None:
         """Move a folder, and write to ``touched`` folders, so that dependent concurrent moves conflict."""
-        self._folders.update_one(
+        self._folders.get(user_id, session).update_one(
             {"_id": folder_id, "user_id": user_id}, {"$set": {"parent": parent}}, session=session
         )
         query = {"_id": {"$in": list(touched)}, "user_id": user_id}
-        self._folders.update_many(query, {"$inc": {"moves": 1}}, session=session)
+        self._folders.get(user_id, session).update_many(query, {"$inc": {"moves": 1}}, session=session)
 
     @translate_errors
     def reorder_folders(self, user_id: int, moves: Sequence[tuple[int, str, str]]) -> None:
         """Set sort keys of folders (folder, old key, new key), unless they were moved meanwhile."""
-        self._folders.bulk_write(
+        self._folders.get(user_id).bulk_write(
             [
                 UpdateOne(
                     {"_id": f, "user_id": user_id, "order": old or {"$in": ["", 0, None]}},
@@ -99,13 +98,15 @@ class FolderMapper:
     @translate_errors
     def move_children(self, user_id: int, folder_id: int, parent: int | None) -> None:
         """Move the folders of a folder to another parent."""
-        self._folders.update_many({"user_id": user_id, "parent": folder_id}, {"$set": {"parent": parent}})
+        self._folders.get(user_id).update_many(
+            {"user_id": user_id, "parent": folder_id}, {"$set": {"parent": parent}}
+        )
 
     @translate_errors
     def restore(self, folder: Folder) -> None:
         """Store a deleted folder again under its old id, unless it exists."""
         doc = {"user_id": folder.user_id, "name": folder.name, "parent": folder.parent, "order": folder.order}
-        self._folders.update_one(
+        self._folders.get(folder.user_id).update_one(
             {"_id": folder.id, "user_id": folder.user_id}, {"$setOnInsert": doc}, upsert=True
         )
 
@@ -113,12 +114,14 @@ class FolderMapper:
     def move_into(self, user_id: int, folder_ids: Sequence[int], parent: int | None, into: int) -> None:
         """Move those of these folders that are in ``parent`` into another folder."""
         query = {"_id": {"$in": list(folder_ids)}, "user_id": user_id, "parent": parent}
-        self._folders.update_many(query, {"$set": {"parent": into}})
+        self._folders.get(user_id).update_many(query, {"$set": {"parent": into}})
 
     @translate_errors
     def remove(self, user_id: int, folder_id: int) -> bool:
         """Delete a folder; return False if the user has no such folder."""
-        return bool(self._folders.delete_one({"_id": folder_id, "user_id": user_id}).deleted_count)
+        return bool(
+            self._folders.get(user_id).delete_one({"_id": folder_id, "user_id": user_id}).deleted_count
+        )
 
 
 def _in_order(docs: Iterable[Doc]) -> list[Folder]:

@@ -17,7 +17,6 @@ from bson.int64 import Int64
 from bson.raw_bson import RawBSONDocument
 from pymongo import UpdateMany, UpdateOne
 from pymongo.collection import Collection
-from pymongo.database import Database
 from pymongo.errors import (
     AutoReconnect,
     BulkWriteError,
@@ -28,7 +27,9 @@ from pymongo.errors import (
 
 from app.errors import ExistsError
 from app.mappers.mongo import ids, raw_replies
+from app.mappers.mongo.cells import Cells, get_own_session
 from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.outbox_rows import add_missed_feeds
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, is_duplicate
 from app.mappers.subscriptions import raw_read_states
 from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
@@ -58,9 +59,9 @@ class StateReplacement(NamedTuple):
 class SubscriptionMapper:
     """Document ↔ :class:`Subscription`. Every query for a user contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._subscriptions: Collection[Doc] = database["subscriptions"]
-        self._raw = self._subscriptions.with_options(codec_options=_RAW)
+    def __init__(self, cells: Cells) -> None:
+        self._subscriptions = cells.get_table("subscriptions")
+        self._raw = cells.get_table("subscriptions", codec_options=_RAW)
 
     @translate_errors
     def add(self, subscription: Subscription, *, pending: bool, session: Session) -> Subscription:
@@ -74,7 +75,7 @@ class SubscriptionMapper:
         """
         doc = _new(ids.reserve_ids(), subscription, pending=pending)
         try:
-            self._subscriptions.insert_one(doc, session=session)
+            self._subscriptions.get(subscription.user_id, session).insert_one(doc, session=session)
         except DuplicateKeyError as e:
             if is_duplicate(e, "_id"):
                 return self.add(subscription, pending=pending, session=session)
@@ -98,7 +99,7 @@ class SubscriptionMapper:
         new = [one._replace(id=first + n) for n, one in enumerate(subscriptions)]
         docs = [_new(one.id, one, pending=one.feed_id in pending) for one in new]
         try:
-            self._subscriptions.insert_many(docs, session=session)
+            self._subscriptions.get(new[0].user_id, session).insert_many(docs, session=session)
         except BulkWriteError as e:
             if any(error["code"] != DUPLICATE_KEY for error in e.details["writeErrors"]):
                 raise
@@ -135,12 +136,8 @@ class SubscriptionMapper:
         return every
 
     def _find(self, query: Doc, hint: str | None = None) -> list[Subscription]:
-        return list(
-            map(
-                raw_read_states.decode_subscription,
-                raw_replies.fetch_documents(self._subscriptions, query, hint=hint),
-            )
-        )
+        found = raw_replies.fetch_documents(self._subscriptions.get(query["user_id"]), query, hint=hint)
+        return list(map(raw_read_states.decode_subscription, found))
 
     @translate_errors
     def find_in_folders(self, user_id: int, folder_ids: Sequence[int]) -> list[Subscription]:
@@ -171,19 +168,21 @@ class SubscriptionMapper:
     @translate_errors
     def count_common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
         """Return how many of these feeds each user subscribes to; users with none are left out."""
-        # Nobody learns that someone reads a feed that they keep private.
-        mine = {"user_id": {"$in": list(user_ids)}, "feed_id": {"$in": list(feed_ids)}}
-        query = {**mine, "private": None}
         count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
-        found = self._subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
-        return {d["_id"]: d["count"] for d in found}
+        counts: dict[int, int] = {}
+        for subscriptions, found in self._subscriptions.group_by_people(user_ids):
+            # Nobody learns that someone reads a feed that they keep private.
+            query = {"user_id": {"$in": found}, "feed_id": {"$in": list(feed_ids)}, "private": None}
+            rows = subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
+            counts |= {d["_id"]: d["count"] for d in rows}
+        return counts
 
     @translate_errors
     def set_muted(self, user_id: int, feed_id: int, muted: bool) -> bool:
         """Mute or unmute a followed person; return False if the user doesn't follow them."""
         update = {"$set": {"muted": True}} if muted else {"$unset": {"muted": ""}}
         query = {"user_id": user_id, "feed_id": feed_id, "person": True}
-        return bool(self._subscriptions.update_one(query, update).matched_count)
+        return bool(self._subscriptions.get(user_id).update_one(query, update).matched_count)
 
     @translate_errors
     def find_followers(self, feed_id: int, after: int, limit: int) -> list[tuple[int, int]]:
@@ -191,22 +190,37 @@ class SubscriptionMapper:
         query: Doc = {"feed_id": feed_id, "person": True}
         if after:
             query["_id"] = {"$lt": after}
-        found = self._subscriptions.find(query, {"user_id": 1}).sort("_id", -1).limit(limit)
-        return [(d["_id"], d["user_id"]) for d in found.hint("people")]
+
+        def _read_cell(subscriptions: Collection[Doc]) -> list[tuple[int, int]]:
+            found = subscriptions.find(query, {"user_id": 1}).sort("_id", -1).limit(limit).hint("people")
+            return [(d["_id"], d["user_id"]) for d in found]
+
+        found = self._subscriptions.read_each(_read_cell)
+        return found[0] if len(found) == 1 else sorted(itertools.chain(*found), reverse=True)[:limit]
 
     @translate_errors
     def find_by_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
         """Return at most ``limit`` subscriptions to a feed."""
-        found = self._raw.find({"feed_id": feed_id}, limit=limit, session=session)
-        return [raw_read_states.decode_subscription(bytes(doc.raw)) for doc in found]
+        found: list[Subscription] = []
+        for subscriptions in self._raw.iterate_tables():
+            mine = get_own_session(subscriptions.database, session)
+            docs = subscriptions.find({"feed_id": feed_id}, limit=limit - len(found), session=mine)
+            found += [raw_read_states.decode_subscription(bytes(doc.raw)) for doc in docs]
+            if len(found) == limit:
+                break
+        return found
 
     @translate_errors
     def find_readers(self, feed_ids: Iterable[int]) -> dict[int, list[int]]:
         """Return the users who subscribe to these feeds and haven't paused them, by feed."""
         readers: dict[int, list[int]] = {}
         query = {"feed_id": {"$in": list(feed_ids)}, "paused": None}
-        for doc in self._subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}):
-            readers.setdefault(doc["feed_id"], []).append(doc["user_id"])
+
+        def _read_cell(subscriptions: Collection[Doc]) -> None:
+            for doc in subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}):
+                readers.setdefault(doc["feed_id"], []).append(doc["user_id"])
+
+        self._subscriptions.read_each(_read_cell)
         return readers
 
     @translate_errors
@@ -219,10 +233,17 @@ class SubscriptionMapper:
         """
         query = {"feed_id": {"$in": list(feed_ids)}, "paused": None}
         shown = {"_id": 0, "feed_id": 1, "user_id": 1}
-        with self._subscriptions.find(query, shown, batch_size=count) as cursor:
-            while found := [(d["feed_id"], d["user_id"]) for d in itertools.islice(cursor, count)]:
-                if not visit(found):
-                    break
+        is_over = False
+
+        def _read_cell(subscriptions: Collection[Doc]) -> None:
+            nonlocal is_over
+            with subscriptions.find(query, shown, batch_size=count) as cursor:
+                while not is_over and (
+                    found := [(d["feed_id"], d["user_id"]) for d in itertools.islice(cursor, count)]
+                ):
+                    is_over = not visit(found)
+
+        self._subscriptions.read_each(_read_cell)
 
     @translate_errors
     def find_feed_ids(self, user_id: int) -> list[int]:
@@ -232,7 +253,7 @@ class SubscriptionMapper:
 
         def _fetch() -> list[int]:
             found = raw_replies.fetch_documents(
-                self._subscriptions, {"user_id": user_id}, {"_id": 0, "feed_id": 1}
+                self._subscriptions.get(user_id), {"user_id": user_id}, {"_id": 0, "feed_id": 1}
             )
             return list(raw_read_states.decode_feed_ids(found))
 
@@ -241,18 +262,18 @@ class SubscriptionMapper:
     @translate_errors
     def count(self, user_id: int) -> int:
         """Return how many subscriptions a user has."""
-        return self._subscriptions.count_documents({"user_id": user_id})
+        return self._subscriptions.get(user_id).count_documents({"user_id": user_id})
 
     @translate_errors
     def update(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> bool:
         """Set title or folder_ids; return False if there is no such subscription."""
         query = {"user_id": user_id, "feed_id": feed_id}
-        return bool(self._subscriptions.update_one(query, {"$set": dict(changes)}).matched_count)
+        return bool(self._subscriptions.get(user_id).update_one(query, {"$set": dict(changes)}).matched_count)
 
     @translate_errors
     def remove_from_folder(self, user_id: int, folder_id: int) -> None:
         """Remove all of a user's subscriptions from a folder."""
-        self._subscriptions.update_many(
+        self._subscriptions.get(user_id).update_many(
             {"user_id": user_id, "folder_ids": folder_id}, {"$pull": {"folder_ids": folder_id}}
         )
 
@@ -260,13 +281,13 @@ class SubscriptionMapper:
     def remove(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
         """Delete a subscription and return it as it was; None: there is no such subscription."""
         query = {"user_id": user_id, "feed_id": feed_id}
-        doc = self._raw.find_one_and_delete(query, session=session)
+        doc = self._raw.get(user_id, session).find_one_and_delete(query, session=session)
         return raw_read_states.decode_subscription(bytes(doc.raw)) if doc else None
 
     @translate_errors
     def add_to_folder(self, user_id: int, feed_ids: Sequence[int], folder_id: int) -> None:
         """Add a user's subscriptions to these feeds to a folder."""
-        self._subscriptions.update_many(
+        self._subscriptions.get(user_id).update_many(
             {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, {"$addToSet": {"folder_ids": folder_id}}
         )
 
@@ -276,7 +297,7 @@ class SubscriptionMapper:
         queries = [{"user_id": user_id, "feed_id": feed, "title": title} for feed, title in titles.items()]
         writes = [UpdateOne(query, {"$set": {"title": ""}}) for query in queries]
         if writes:
-            self._subscriptions.bulk_write(writes, ordered=False)
+            self._subscriptions.get(user_id).bulk_write(writes, ordered=False)
 
     @translate_errors
     def update_folders(
@@ -300,7 +321,7 @@ class SubscriptionMapper:
         changes: Doc = {"folder_ids": {"$concatArrays": [kept, added]}}
         if key is not None:
             changes[f"orders.{key[0]}"] = {"$literal": key[1]}
-        self._subscriptions.update_many(
+        self._subscriptions.get(user_id).update_many(
             {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}, [{"$set": changes}]
         )
 
@@ -308,7 +329,7 @@ class SubscriptionMapper:
     def reorder_feeds(self, user_id: int, folder: int, moves: Sequence[tuple[int, str, str]]) -> None:
         """Set sort keys of feeds in a folder (feed, old key, new key), unless they were moved meanwhile."""
         field = f"orders.{folder}"
-        self._subscriptions.bulk_write(
+        self._subscriptions.get(user_id).bulk_write(
             [
                 UpdateOne(
                     {"user_id": user_id, "feed_id": f, field: old or {"$in": ["", None]}},
@@ -324,30 +345,39 @@ class SubscriptionMapper:
         """Keep a feed private, or not anymore; return False if the user doesn't subscribe to it."""
         update = {"$set": {"private": True}} if private else {"$unset": {"private": ""}}
         query = {"user_id": user_id, "feed_id": feed_id, "person": None}
-        return bool(self._subscriptions.update_one(query, update, session=session).matched_count)
+        return bool(
+            self._subscriptions.get(user_id, session).update_one(query, update, session=session).matched_count
+        )
 
     @translate_errors
     def filter_private(self, feed_id: int, user_ids: set[int]) -> set[int]:
         """Return which of these users keep a feed private."""
-        query = {"user_id": {"$in": list(user_ids)}, "feed_id": feed_id, "private": True}
-        found = self._subscriptions.find(query, {"user_id": 1}).hint("user_feed")
-        return {d["user_id"] for d in found}
+        private: set[int] = set()
+        for subscriptions, people in self._subscriptions.group_by_people(user_ids):
+            query = {"user_id": {"$in": people}, "feed_id": feed_id, "private": True}
+            private |= {d["user_id"] for d in subscriptions.find(query, {"user_id": 1}).hint("user_feed")}
+        return private
 
     @translate_errors
     def set_paused(self, user_id: int, feed_id: int, paused: bool, session: Session) -> bool:
         """Pause or resume a subscription; return False if that changed nothing."""
         query = {"user_id": user_id, "feed_id": feed_id, "paused": None if paused else True}
         update = {"$set": {"paused": True}} if paused else {"$unset": {"paused": ""}}
-        return bool(self._subscriptions.update_one(query, update, session=session).modified_count)
+        return bool(
+            self._subscriptions.get(user_id, session)
+            .update_one(query, update, session=session)
+            .modified_count
+        )
 
     @translate_errors
     def remove_many(self, user_id: int, feed_ids: Sequence[int], session: Session) -> list[Subscription]:
         """Delete subscriptions, and return those that existed."""
         query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}
         found = [
-            raw_read_states.decode_subscription(bytes(d.raw)) for d in self._raw.find(query, session=session)
+            raw_read_states.decode_subscription(bytes(d.raw))
+            for d in self._raw.get(user_id, session).find(query, session=session)
         ]
-        self._subscriptions.delete_many(query, session=session)
+        self._subscriptions.get(user_id, session).delete_many(query, session=session)
         return found
 
     @translate_errors
@@ -361,7 +391,10 @@ class SubscriptionMapper:
             for feed_id, upto in starts.items()
         ]
         if operations:
-            self._subscriptions.bulk_write(operations, ordered=False)
+            done = self._subscriptions.read_each(lambda one: one.bulk_write(operations, ordered=False))
+            if self._subscriptions.is_spread and len(done) < self._subscriptions.store_count:
+                # A cell isn't responding: the relay does this once it does.
+                add_missed_feeds(self._subscriptions.home, list(starts))
 
     @translate_errors
     def mark(self, user_id: int, feed_id: int, seqs: Sequence[int], *, read: bool) -> ReadState | None:
@@ -375,12 +408,13 @@ class SubscriptionMapper:
         """
         query = {"user_id": user_id, "feed_id": feed_id}
         update = _build_mark(seqs, read=read)
-        doc = self._subscriptions.find_one_and_update(query, update, projection=_STATE)
+        doc = self._subscriptions.get(user_id).find_one_and_update(query, update, projection=_STATE)
         return _read_state(doc) if doc else None
 
-    def get_election(self) -> object:
+    def get_election(self, user_id: int) -> object:
         """Return an id that changes with each restart and failover; None: there may be several logs."""
-        for server in self._subscriptions.database.client.topology_description.server_descriptions().values():
+        client = self._subscriptions.get(user_id).database.client
+        for server in client.topology_description.server_descriptions().values():
             if server.server_type_name == "RSPrimary":
                 return server.election_id, (server.topology_version or {}).get("processId")
         return None
@@ -400,9 +434,10 @@ class SubscriptionMapper:
             The states before, by feed; None: the connection broke, and none of the writes is certain.
         """
         found = dict[int, ReadState]()
+        database = self._subscriptions.get_database(user_id, write=True)
         for place, (feed_id, numbers) in enumerate(seqs.items(), 1):
             try:
-                reply = self._subscriptions.database.command(
+                reply = database.command(
                     "findAndModify",
                     self._subscriptions.name,
                     query={"user_id": user_id, "feed_id": feed_id},
@@ -442,7 +477,7 @@ class SubscriptionMapper:
         new = [_new_state(replaces), {"rev": {"$add": ["$rev", Int64(1)]}}]
         chosen = {"$cond": [same, {"$mergeObjects": ["$$ROOT", *new]}, "$$ROOT"]}
         place = {"$indexOfArray": [{"$literal": feeds}, "$feed_id"]}
-        result = self._subscriptions.update_many(
+        result = self._subscriptions.get(user_id).update_many(
             {"user_id": user_id, "feed_id": {"$in": feeds}},
             [{"$replaceWith": {"$let": {"vars": {"place": place}, "in": chosen}}}],
         )

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bson.int64 import Int64
-from pymongo.collection import Collection
-from pymongo.database import Database
 
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.mappers.sharing.shares import build_share_doc, parse_share
@@ -32,13 +31,18 @@ MANY = "~"
 class RemovalMapper:
     """Document ↔ :class:`Removal`. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._removals: Collection[Doc] = database["removals"]
+    def __init__(self, cells: Cells) -> None:
+        self._removals = cells.get_table("removals")
 
     @translate_errors
     def add(self, removal: Removal, expires: dt.datetime, session: Session | None = None) -> None:
         """Store a removal until ``expires``."""
-        self._removals.insert_one(_doc(removal, expires), session=session)
+        removals, mine = self._removals.get_joined(removal.user_id, session)
+        doc = _doc(removal, expires)
+        if session is None or mine is not None:
+            removals.insert_one(doc, session=mine)
+        else:  # a transaction of the home store, which may repeat this
+            removals.replace_one({"user_id": removal.user_id, "token": removal.token}, doc, upsert=True)
 
     @translate_errors
     def add_many(
@@ -46,20 +50,22 @@ class RemovalMapper:
     ) -> None:
         """Store the removals of subscriptions that were removed together."""
         docs = [_doc(Removal(f"{token}{MANY}{s.feed_id}", s.user_id, s), expires) for s in subscriptions]
-        self._removals.insert_many(docs, session=session)
+        self._removals.get(subscriptions[0].user_id, session).insert_many(docs, session=session)
 
     @translate_errors
     def find_many(self, user_id: int, token: str, now: dt.datetime) -> list[Removal]:
         """Return a user's unexpired removals in the group of a token."""
         prefix = {"$regex": f"^{re.escape(token)}{MANY}"}
-        found = self._removals.find({"user_id": user_id, "token": prefix, "expires": {"$gt": now}})
+        found = self._removals.get(user_id).find(
+            {"user_id": user_id, "token": prefix, "expires": {"$gt": now}}
+        )
         return [_removal(doc) for doc in found]
 
     @translate_errors
     def find(self, user_id: int, token: str, now: dt.datetime) -> Removal | None:
         """Return a user's unexpired removal, or None."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
-        doc = self._removals.find_one(query)
+        doc = self._removals.get(user_id).find_one(query)
         return _removal(doc) if doc else None
 
     @translate_errors
@@ -79,7 +85,7 @@ class RemovalMapper:
         if after is not None:
             end, last = after
             older = {"$or": [{"expires": {"$lt": end}}, {"expires": end, "_id": {"$lt": last}}]}
-        groups = self._removals.aggregate(
+        groups = self._removals.get(user_id).aggregate(
             [
                 {"$match": {"user_id": user_id, "expires": {"$gt": now}}},
                 {"$project": {"token": 1, "expires": 1, "of": token}},
@@ -97,7 +103,9 @@ class RemovalMapper:
             ]
         )
         rows = list(groups)
-        found = self._removals.find({"user_id": user_id, "token": {"$in": [row["first"] for row in rows]}})
+        found = self._removals.get(user_id).find(
+            {"user_id": user_id, "token": {"$in": [row["first"] for row in rows]}}
+        )
         removals = {doc["token"]: _removal(doc) for doc in found}
         return [(removals[r["first"]], r["count"], r["expires"]) for r in rows if r["first"] in removals]
 
@@ -105,17 +113,17 @@ class RemovalMapper:
     def remove(self, user_id: int, token: str, session: Session | None = None) -> bool:
         """Delete a removal; return False if it is already gone."""
         query = {"user_id": user_id, "token": token}
-        return bool(self._removals.delete_one(query, session=session).deleted_count)
+        return bool(self._removals.get(user_id, session).delete_one(query, session=session).deleted_count)
 
     @translate_errors
     def remove_by_feed(self, user_id: int, feed_id: int) -> None:
         """Delete all of a user's removals of a subscription to a feed."""
-        self._removals.delete_many({"user_id": user_id, "subscription.feed_id": feed_id})
+        self._removals.get(user_id).delete_many({"user_id": user_id, "subscription.feed_id": feed_id})
 
     @translate_errors
     def remove_by_share(self, user_id: int, share_id: int) -> None:
         """Delete all of a user's removals of a share."""
-        self._removals.delete_many({"user_id": user_id, "share._id": share_id})
+        self._removals.get(user_id).delete_many({"user_id": user_id, "share._id": share_id})
 
 
 def _doc(removal: Removal, expires: dt.datetime) -> Doc:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import datetime as dt
 
 from bson.binary import Binary
-from pymongo.collection import Collection
-from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.sync.idempotency import Answer, IdempotencyRecord
@@ -23,8 +22,8 @@ from app.models.sync.idempotency import Answer, IdempotencyRecord
 class IdempotencyMapper:
     """Document ↔ :class:`IdempotencyRecord`. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._kept: Collection[Doc] = database["idempotency"]
+    def __init__(self, cells: Cells) -> None:
+        self._kept = cells.get_table("idempotency")
 
     @translate_errors
     def begin(
@@ -42,7 +41,7 @@ class IdempotencyMapper:
         try:
             # MongoDB removes expired documents up to a minute late; a dead run leaves no answer.
             over = [{"expires": {"$lte": now}}, {"status": {"$exists": False}, "until": {"$lte": now}}]
-            self._kept.update_one(
+            self._kept.get(user_id).update_one(
                 {"user_id": user_id, "key": key, "$or": over},
                 {"$set": fresh, "$unset": {"status": "", "headers": "", "body": ""}},
                 upsert=True,
@@ -64,16 +63,18 @@ class IdempotencyMapper:
     ) -> bool:
         """Claim the key of a run whose process has ended; return False if another request was first."""
         return bool(
-            self._kept.update_one(
+            self._kept.get(user_id)
+            .update_one(
                 {"user_id": user_id, "key": key, "turn": dead_run_id, "status": {"$exists": False}},
                 {"$set": _build_claim(record, until, expires)},
-            ).matched_count
+            )
+            .matched_count
         )
 
     @translate_errors
     def renew(self, user_id: int, key: str, run_id: str, until: dt.datetime) -> None:
         """Move the time on after which a run counts as dead."""
-        self._kept.update_one(
+        self._kept.get(user_id).update_one(
             {"user_id": user_id, "key": key, "turn": run_id, "status": {"$exists": False}},
             {"$set": {"until": until}},
         )
@@ -81,7 +82,7 @@ class IdempotencyMapper:
     @translate_errors
     def find(self, user_id: int, key: str) -> IdempotencyRecord | None:
         """Return the record of a key, or None."""
-        doc = self._kept.find_one({"user_id": user_id, "key": key})
+        doc = self._kept.get(user_id).find_one({"user_id": user_id, "key": key})
         return _kept(doc) if doc else None
 
     @translate_errors
@@ -92,12 +93,12 @@ class IdempotencyMapper:
             "headers": [list(header) for header in answer.headers],
             "body": Binary(answer.body),
         }
-        self._kept.update_one({"user_id": user_id, "key": key, "turn": run_id}, {"$set": found})
+        self._kept.get(user_id).update_one({"user_id": user_id, "key": key, "turn": run_id}, {"$set": found})
 
     @translate_errors
     def release(self, user_id: int, key: str, run_id: str) -> None:
         """Release the key of a run without an answer, so that the same request can run again."""
-        self._kept.delete_one({"user_id": user_id, "key": key, "turn": run_id})
+        self._kept.get(user_id).delete_one({"user_id": user_id, "key": key, "turn": run_id})
 
 
 def _build_claim(record: IdempotencyRecord, until: dt.datetime, expires: dt.datetime) -> Doc:

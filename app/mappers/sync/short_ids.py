@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pymongo.collection import Collection as MongoCollection
-from pymongo.database import Database
 from pymongo.errors import BulkWriteError
 
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc
 from app.models.sync.short_ids import ShortIdKind
 
 _DUPLICATE = 11000
@@ -24,14 +22,14 @@ _DUPLICATE = 11000
 class ShortIdMapper:
     """Document ↔ number of a feed or folder. Every query contains ``user_id``."""
 
-    def __init__(self, database: Database[Doc]) -> None:
-        self._ids: MongoCollection[Doc] = database["short_ids"]
+    def __init__(self, cells: Cells) -> None:
+        self._ids = cells.get_table("short_ids")
 
     @translate_errors
     def find_numbers(self, user_id: int, kind: ShortIdKind) -> dict[int, int]:
         """Return id → number, for all feeds or folders of a user that have one."""
         query = {"user_id": user_id, "kind": kind.value}
-        found = self._ids.find(query, {"_id": 0, "thing": 1, "number": 1})
+        found = self._ids.get(user_id).find(query, {"_id": 0, "thing": 1, "number": 1})
         return {doc["thing"]: doc["number"] for doc in found}
 
     @translate_errors
@@ -42,7 +40,7 @@ class ShortIdMapper:
             for thing, number in numbers.items()
         ]
         try:
-            self._ids.insert_many(docs, ordered=False)
+            self._ids.get(user_id).insert_many(docs, ordered=False)
         except BulkWriteError as e:
             if any(error["code"] != _DUPLICATE for error in e.details["writeErrors"]):
                 raise
@@ -51,5 +49,5 @@ class ShortIdMapper:
     def find_things(self, user_id: int, kind: ShortIdKind, numbers: Collection[int]) -> dict[int, int]:
         """Return number → id, for those of these numbers that exist."""
         query = {"user_id": user_id, "kind": kind.value, "number": {"$in": list(numbers)}}
-        found = self._ids.find(query, {"_id": 0, "thing": 1, "number": 1})
+        found = self._ids.get(user_id).find(query, {"_id": 0, "thing": 1, "number": 1})
         return {doc["number"]: doc["thing"] for doc in found}

@@ -1,0 +1,224 @@
+"""The outbox of each cell, and the numbers in the home store that are settled from it.
+
+    feed_readers   {feed_id, cell, n, rev}    people of a cell who read a feed and haven't paused it
+    entry_keepers  {entry_id, cell, n, rev}   people of a cell who starred or tagged an entry
+
+``rev`` rises with each change, so that a relay that counted before another one doesn't set an old number.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bson import ObjectId
+from pymongo.collection import Collection as Table
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import ConflictError
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.outbox_rows import OUTBOX, OutboxKind
+from app.mappers.mongo.store import BATCH, Doc, Session
+
+#: Marks that keep an entry.
+_KEEPING: Doc = {"$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
+#: Names of other numbers among those of cells; no cell has such a name.
+_SHARES, _STARS = "*shares", "*stars"
+
+
+class OutboxRow(NamedTuple):
+    """A number to settle; ``entry_id`` 0: the readers of the feed, else the keepers of the entry."""
+
+    id: ObjectId
+    feed_id: int
+    entry_id: int
+
+
+class KeptCount(NamedTuple):
+    """A number of a cell as the home store has it; ``rev`` 0: it has none."""
+
+    number: int
+    rev: int
+
+
+class KeeperCounts(NamedTuple):
+    """What an entry counts, and what the stores have.
+
+    Attributes:
+        entry_id: the entry.
+        stars: as the entry counts it.
+        keepers: people who starred or tagged it, by cell.
+        shares: shares of it.
+        keepers_match: whether the home store has the same numbers of other cells.
+    """
+
+    entry_id: int
+    stars: int
+    keepers: dict[str, int]
+    shares: int
+    keepers_match: bool
+
+
+class OutboxMapper:
+    """Rows of the outbox, counts in cells, and counts of cells at home."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        home = cells.home.database
+        self._readers: Table[Doc] = home["feed_readers"]
+        self._keepers: Table[Doc] = home["entry_keepers"]
+        self._entries: Table[Doc] = home["entries"]
+        self._shares: Table[Doc] = home["shares"]
+
+    def _open(self, cell: str) -> Database[Doc]:
+        return self._cells.get_store(cell).database
+
+    @translate_errors
+    def list_rows(self, cell: str, limit: int) -> list[OutboxRow]:
+        """Return the oldest rows of a cell."""
+        found = self._open(cell)[OUTBOX].find().sort("_id").limit(limit)
+        return [OutboxRow(doc["_id"], doc["feed_id"], doc.get("entry_id", 0)) for doc in found]
+
+    @translate_errors
+    def remove_rows(self, cell: str, ids: Collection[ObjectId]) -> None:
+        """Delete rows that are settled."""
+        self._open(cell)[OUTBOX].delete_many({"_id": {"$in": list(ids)}})
+
+    @translate_errors
+    def add_feeds(self, cell: str, feed_ids: Collection[int]) -> None:
+        """Add rows for feeds whose readers in a cell must be counted again."""
+        rows = [{"kind": OutboxKind.FEED.value, "feed_id": feed_id} for feed_id in feed_ids]
+        if rows:
+            self._open(cell)[OUTBOX].insert_many(rows)
+
+    @translate_errors
+    def count_readers(self, cell: str, feed_id: int, session: Session | None = None) -> int:
+        """Return how many people of a cell read a feed."""
+        query = {"feed_id": feed_id, "paused": None}
+        return self._open(cell)["subscriptions"].count_documents(query, session=session)
+
+    @translate_errors
+    def has_pending(self, cell: str, feed_id: int) -> bool:
+        """Return whether someone in a cell waits for the first pull of a feed."""
+        query = {"feed_id": feed_id, "pending": True}
+        return self._open(cell)["subscriptions"].find_one(query, {"_id": 1}) is not None
+
+    @translate_errors
+    def count_keepers(self, cell: str, entry_id: int, session: Session | None = None) -> int:
+        """Return how many people of a cell keep an entry."""
+        query = {"entry_id": entry_id, **_KEEPING}
+        return self._open(cell)["marks"].count_documents(query, session=session)
+
+    @translate_errors
+    def count_shares(self, entry_id: int, session: Session) -> int:
+        """Return how many shares keep an entry."""
+        return self._shares.count_documents(
+            {"of": entry_id, "live": True, "_id": {"$ne": entry_id}}, session=session
+        )
+
+    # -- the numbers at home
+
+    @translate_errors
+    def find_readers(self, cell: str, feed_id: int) -> KeptCount:
+        """Return the number of a cell's readers of a feed."""
+        return _kept(self._readers.find_one({"feed_id": feed_id, "cell": cell}))
+
+    @translate_errors
+    def set_readers(self, cell: str, feed_id: int, was: KeptCount, count: int, session: Session) -> None:
+        """Set the number of a cell's readers of a feed.
+
+        Raises:
+            ConflictError: it isn't ``was`` anymore; the transaction has ended.
+        """
+        _set(self._readers, {"feed_id": feed_id, "cell": cell}, was, count, session)
+
+    @translate_errors
+    def sum_readers(self, feed_id: int, session: Session) -> int:
+        """Return the readers of a feed in all cells beside the home store."""
+        return sum(doc["n"] for doc in self._readers.find({"feed_id": feed_id}, {"n": 1}, session=session))
+
+    @translate_errors
+    def find_keepers(self, cell: str, entry_id: int) -> KeptCount:
+        """Return the number of a cell's keepers of an entry."""
+        return _kept(self._keepers.find_one({"entry_id": entry_id, "cell": cell}))
+
+    @translate_errors
+    def set_keepers(self, cell: str, entry_id: int, was: KeptCount, count: int, session: Session) -> None:
+        """Set the number of a cell's keepers of an entry; raises as :meth:`set_readers` does."""
+        _set(self._keepers, {"entry_id": entry_id, "cell": cell}, was, count, session)
+
+    @translate_errors
+    def sum_keepers(self, entry_id: int, session: Session) -> int:
+        """Return the keepers of an entry in all cells beside the home store."""
+        return sum(doc["n"] for doc in self._keepers.find({"entry_id": entry_id}, {"n": 1}, session=session))
+
+    # -- recount
+
+    @translate_errors
+    def count_all_readers(self, cell: str, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return how many people of a cell read each of these feeds; feeds without any are left out."""
+        match = {"$match": {"feed_id": {"$in": list(feed_ids)}, "paused": None}}
+        count = {"$group": {"_id": "$feed_id", "n": {"$sum": 1}}}
+        return {doc["_id"]: doc["n"] for doc in self._open(cell)["subscriptions"].aggregate([match, count])}
+
+    @translate_errors
+    def find_all_readers(self, cell: str, feed_ids: Sequence[int]) -> dict[int, int]:
+        """Return the numbers that the home store has of a cell's readers of these feeds."""
+        found = self._readers.find({"cell": cell, "feed_id": {"$in": list(feed_ids)}})
+        return {doc["feed_id"]: doc["n"] for doc in found}
+
+    @translate_errors
+    def iterate_keepers(self, cells: Sequence[str]) -> Iterator[KeeperCounts]:
+        """Yield the counts of each entry that someone keeps, or that counts someone, by entry."""
+        streams: list[Iterator[tuple[int, str, int]]] = [self._iterate_marks(cell) for cell in cells]
+        streams += [self._iterate_shares(), self._iterate_stars(), self._iterate_known()]
+        for entry_id, rows in itertools.groupby(heapq.merge(*streams), key=lambda row: row[0]):
+            found = [(name, n) for _, name, n in rows]
+            keepers = {name: n for name, n in found if name in cells}
+            known = {name[1:]: n for name, n in found if name.startswith("=")}
+            others = dict(found)
+            match = all(known.get(cell, 0) == keepers.get(cell, 0) for cell in cells[1:])
+            if _STARS in others:  # without it the entry is gone, and nothing counts
+                yield KeeperCounts(entry_id, others[_STARS], keepers, others.get(_SHARES, 0), match)
+
+    def _iterate_marks(self, cell: str) -> Iterator[tuple[int, str, int]]:
+        group: Doc = {"$group": {"_id": "$entry_id", "n": {"$sum": 1}}}
+        pipeline: list[Any] = [{"$match": _KEEPING}, group, {"$sort": {"_id": 1}}]
+        for doc in self._open(cell)["marks"].aggregate(pipeline, allowDiskUse=True):
+            yield doc["_id"], cell, doc["n"]
+
+    def _iterate_shares(self) -> Iterator[tuple[int, str, int]]:
+        group: Doc = {"$group": {"_id": "$of", "n": {"$sum": 1}}}
+        other = {"live": True, "$expr": {"$ne": ["$_id", "$of"]}}  # a post doesn't keep itself
+        pipeline: list[Any] = [{"$match": other}, group, {"$sort": {"_id": 1}}]
+        for doc in self._shares.aggregate(pipeline, allowDiskUse=True):
+            yield doc["_id"], _SHARES, doc["n"]
+
+    def _iterate_stars(self) -> Iterator[tuple[int, str, int]]:
+        # Entries that nobody counts may be kept by someone all the same, so all are read.
+        for doc in self._entries.find({}, {"stars": 1}, batch_size=BATCH).sort("_id").hint("_id_"):
+            yield doc["_id"], _STARS, doc.get("stars", 0)
+
+    def _iterate_known(self) -> Iterator[tuple[int, str, int]]:
+        for doc in self._keepers.find().sort([("entry_id", 1), ("cell", 1)]):
+            yield doc["entry_id"], f"={doc['cell']}", doc["n"]
+
+
+def _kept(doc: Doc | None) -> KeptCount:
+    return KeptCount(doc["n"], doc["rev"]) if doc else KeptCount(0, 0)
+
+
+def _set(table: Table[Doc], key: Doc, was: KeptCount, count: int, session: Session) -> None:
+    if not was.rev:
+        try:
+            table.insert_one({**key, "n": count, "rev": 1}, session=session)
+        except DuplicateKeyError as e:
+            raise ConflictError from e
+        return
+    change = {"$set": {"n": count}, "$inc": {"rev": 1}}
+    if not table.update_one({**key, "rev": was.rev}, change, session=session).matched_count:
+        raise ConflictError

@@ -1,0 +1,71 @@
+"""Cells for administrators and the updater: their people, places of new people, and recounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app import clock, logs
+from app.errors import InvalidError
+from app.gateways.operations.cells import CellGateway
+from app.gateways.operations.outbox import OutboxGateway, RecountResult
+from app.models.accounts.actor import Actor, Permission
+from app.models.operations.cells import CellRow
+from app.services.access import require_permission
+
+_log = logs.get(__name__)
+
+#: Largest share of new people.
+WEIGHT_MAX = 1000
+
+
+class CellService:
+    """Lists cells, sets where new people are placed, and settles numbers that include people of cells.
+
+    All methods for administrators raise: ForbiddenError: the actor isn't an admin. StoreError: a store isn't
+    responding.
+    """
+
+    def __init__(self, cells: CellGateway, outbox: OutboxGateway) -> None:
+        self._cells, self._outbox = cells, outbox
+
+    def list_cells(self, actor: Actor) -> list[CellRow]:
+        """Return all cells with their people, the home store first."""
+        require_permission(actor, Permission.ADMIN_SEE)
+        return self._cells.list_cells()
+
+    def place_new_people(self, actor: Actor, weights: Mapping[str, int]) -> None:
+        """Set the share of new people of these cells.
+
+        Raises:
+            InvalidError: there is no such cell, or a share is out of range.
+        """
+        require_permission(actor, Permission.USER_MANAGE)
+        for cell, weight in weights.items():
+            if not self._cells.is_configured(cell):
+                raise InvalidError("There is no cell named %(cell)s.", cell=cell, field="cell")
+            if not 0 <= weight <= WEIGHT_MAX:
+                raise InvalidError("A share must be from 0 to %(limit)s.", limit=WEIGHT_MAX, field="weight")
+        self._cells.set_weights(weights)
+        _log.info("cells_weighted", by=actor.user_id, weights=dict(weights))
+
+    def recount(self, actor: Actor) -> RecountResult:
+        """Count the readers of all feeds and the keepers of all entries again.
+
+        Raises:
+            StoreError: a cell isn't responding; nothing is lost, run it again.
+        """
+        require_permission(actor, Permission.JOB_MANAGE)
+        found = self._outbox.recount(clock.now())
+        _log.info("recounted", by=actor.user_id, **found._asdict())
+        return found
+
+    # -- for the updater
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether there are cells beside the home store."""
+        return self._outbox.is_needed
+
+    def settle_outbox(self) -> int:
+        """Settle what transactions in cells have changed; return how many rows."""
+        return self._outbox.settle_rows(clock.now()) if self._outbox.is_needed else 0
