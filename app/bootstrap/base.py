@@ -13,6 +13,7 @@ from app.adapters.redis.jobs import RedisJobs
 from app.adapters.redis.later import RedisLater
 from app.adapters.redis.place_epoch import RedisPlaceEpoch
 from app.adapters.redis.rate_limit import RedisLimiter
+from app.adapters.redis.slot import RedisSlot
 from app.adapters.redis.stats import RedisStats
 from app.adapters.search.local import LocalSearch
 from app.bootstrap.stores import Gateways, Mappers
@@ -51,7 +52,8 @@ class Base:
         settings = self.settings
         addresses = parse_cells(settings.cells)
         read_epoch = self.place_epoch.read if addresses else None
-        return Cells(self.store, addresses, settings.mongodb_name, read_epoch)
+        get_slot = RedisSlot(settings.redis_url).get_slot if addresses else None
+        return Cells(self.store, addresses, settings.mongodb_name, read_epoch, get_slot)
 
     @lazy
     def place_epoch(self) -> RedisPlaceEpoch:

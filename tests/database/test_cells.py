@@ -8,16 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 from pymongo.database import Database
 
 from app import clock
+from app.adapters.redis import slot as slots
+from app.adapters.redis.slot import RedisSlot
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import CellError, MovingError, NotFoundError, SettingsError
+from app.errors import CellError, MovingError, NotFoundError, SettingsError, StoreError
+from app.mappers.mongo import ids
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.models.accounts.actor import Actor, Role
-from app.models.operations.cells import HOME, Place, PlaceState
+from app.models.jobs import redis_keys
+from app.models.operations.cells import HOME, SLOTS, Place, PlaceState
 from tests.support import cells as support
 from tests.support import demo as demos
 from tests.support import social, talking
@@ -248,3 +253,22 @@ def test_a_cell_that_is_down_hurts_only_its_people(
     while services.gateways.outbox.settle_rows(clock.now()):
         pass
     assert services.gateways.feeds.get(feed).subscribers == 2
+
+
+def test_no_two_processes_reserve_the_same_id(
+    settings: Settings, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = RedisSlot(settings.redis_url), RedisSlot(settings.redis_url)
+    mine = [*ids.reserve_slot_ids(one.get_slot(), 300), *ids.reserve_slot_ids(one.get_slot())]
+    assert mine == sorted(set(mine))
+    assert {i % SLOTS for i in mine} == {one.get_slot()}
+    assert one.get_slot() != other.get_slot()
+    monkeypatch.setattr(slots, "RENEWED", 0.0)
+    assert one.get_slot() == mine[0] % SLOTS, "renewed"
+    # Another process has it: this one takes another slot.
+    redis_client.set(f"{redis_keys.SLOT}{mine[0] % SLOTS}", "someone else", ex=60)
+    assert one.get_slot() not in (mine[0] % SLOTS, other.get_slot())
+    monkeypatch.setattr(slots, "USED", 0.0)
+    redis_client.client_pause(1500)
+    with pytest.raises(StoreError):
+        one.get_slot()

@@ -18,7 +18,6 @@ from pymongo import DESCENDING, ReturnDocument, UpdateOne
 from pymongo.collection import Collection
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from app.mappers.mongo import ids
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
@@ -70,7 +69,7 @@ class ImportMapper:
             "expires": expires,
         }
         while True:
-            doc["_id"] = ids.reserve_ids()
+            doc["_id"] = self._imports.reserve_id()
             parts = _parts(doc, items)
             try:
                 if parts:

@@ -20,7 +20,7 @@ from pymongo.errors import ConnectionFailure, PyMongoError
 
 from app import logs
 from app.errors import CellError, MovingError, StoreError
-from app.mappers.mongo import errors
+from app.mappers.mongo import errors, ids
 from app.mappers.mongo.indexes import ensure_cell_indexes
 from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.mappers.mongo.store import Doc, Session, Store
@@ -94,6 +94,18 @@ class PeopleTable:
     def is_spread(self) -> bool:
         """Whether there are cells beside the home store."""
         return self._cells.is_spread
+
+    def reserve_id(self) -> int:
+        """Return a new id; see :meth:`reserve_ids`."""
+        return self._cells.reserve_ids(1)[0]
+
+    def reserve_ids(self, count: int) -> range:
+        """Return new ids that are unique in all stores.
+
+        Raises:
+            StoreError: this process has no slot, because Redis isn't responding.
+        """
+        return self._cells.reserve_ids(count)
 
     @property
     def store_count(self) -> int:
@@ -191,6 +203,7 @@ class Cells:
         addresses: name → URI of the cells; empty: everyone lives in the home store.
         name: name of the database, in all of them.
         read_epoch: returns a number that changes with each change of ``places``; None: only time counts.
+        get_slot: returns the slot of this process for ids; None: ids are unique per collection only.
     """
 
     def __init__(
@@ -199,13 +212,14 @@ class Cells:
         addresses: Mapping[str, str],
         name: str,
         read_epoch: Callable[[], int] | None = None,
+        get_slot: Callable[[], int] | None = None,
     ) -> None:
         self.home = home
         self.is_spread = bool(addresses)
         self.places = PlaceMapper(home.database)
         self._stores: dict[str, Store] = {HOME: home}
         self._stores |= {cell: CellStore(uri, name, cell, home.log) for cell, uri in addresses.items()}
-        self._read_epoch = read_epoch
+        self._read_epoch, self._get_slot = read_epoch, get_slot
         self._kept: dict[int, tuple[Place, float]] = {}
         self._epoch = 0
 
@@ -234,6 +248,13 @@ class Cells:
     def get_table(self, name: str, **options: Any) -> PeopleTable:
         """Return a collection of people's data; ``options`` are those of the driver's collection."""
         return PeopleTable(self, name, **options)
+
+    def reserve_ids(self, count: int) -> range:
+        """Return new ids for documents of people; see :meth:`PeopleTable.reserve_ids`."""
+        if self._get_slot is not None:
+            return ids.reserve_slot_ids(self._get_slot(), count)
+        first = ids.reserve_ids(count)
+        return range(first, first + count)
 
     def find_place(self, user_id: int) -> Place:
         """Return where a person lives, from the cache if possible."""

@@ -15,7 +15,6 @@ from bson.int64 import Int64
 from pymongo import DESCENDING, WriteConcern
 from pymongo.errors import DuplicateKeyError
 
-from app.mappers.mongo import ids
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
@@ -46,7 +45,7 @@ class ChangeMapper:
         """
         collection = self._changes.get(user_id) if awaited else self._unawaited.get(user_id)
         doc: Doc = {
-            "_id": Int64(ids.reserve_ids()),
+            "_id": Int64(self._changes.reserve_id()),
             "user_id": user_id,
             "at": now,
             "feeds": [Int64(f) for f in seqs],
@@ -59,7 +58,7 @@ class ChangeMapper:
                 collection.insert_one(doc)
                 return
             except DuplicateKeyError:
-                doc["_id"] = Int64(ids.reserve_ids())  # only _id is unique here
+                doc["_id"] = Int64(self._changes.reserve_id())  # only _id is unique here
 
     @translate_errors
     def find_since(

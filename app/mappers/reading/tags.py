@@ -9,7 +9,6 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ConflictError, ExistsError
-from app.mappers.mongo import ids
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session, is_duplicate
@@ -58,7 +57,7 @@ class TagMapper:
             ConflictError: there is a tag with this key; the transaction has ended.
         """
         doc: Doc = {
-            "_id": ids.reserve_ids(),
+            "_id": self._tags.reserve_id(),
             "user_id": user_id,
             "name": name,
             "key": make_tag_key(name),
@@ -149,7 +148,7 @@ class SavedSearchMapper:
             try:
                 doc: Any = self._searches.get(user_id).find_one_and_update(
                     {"user_id": user_id, "name": name},
-                    {"$set": {"query": query}, "$setOnInsert": {"_id": ids.reserve_ids()}},
+                    {"$set": {"query": query}, "$setOnInsert": {"_id": self._searches.reserve_id()}},
                     upsert=True,
                     return_document=ReturnDocument.AFTER,
                 )

@@ -8,7 +8,6 @@ from typing import Any
 from pymongo import UpdateOne
 from pymongo.errors import DuplicateKeyError
 
-from app.mappers.mongo import ids
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
@@ -30,7 +29,7 @@ class FolderMapper:
         """Store a new folder."""
         while True:
             doc: Doc = {
-                "_id": ids.reserve_ids(),
+                "_id": self._folders.reserve_id(),
                 "user_id": user_id,
                 "name": name,
                 "parent": parent,

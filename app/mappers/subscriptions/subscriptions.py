@@ -26,7 +26,7 @@ from pymongo.errors import (
 )
 
 from app.errors import ExistsError
-from app.mappers.mongo import ids, raw_replies
+from app.mappers.mongo import raw_replies
 from app.mappers.mongo.cells import Cells, get_own_session
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.outbox_rows import add_missed_feeds
@@ -73,7 +73,7 @@ class SubscriptionMapper:
         Raises:
             ExistsError: the user already subscribes to this feed; the transaction has ended.
         """
-        doc = _new(ids.reserve_ids(), subscription, pending=pending)
+        doc = _new(self._subscriptions.reserve_id(), subscription, pending=pending)
         try:
             self._subscriptions.get(subscription.user_id, session).insert_one(doc, session=session)
         except DuplicateKeyError as e:
@@ -95,8 +95,8 @@ class SubscriptionMapper:
             ExistsError: the user already subscribes to one of the feeds, or an id was taken; the transaction
                 has ended.
         """
-        first = ids.reserve_ids(len(subscriptions))
-        new = [one._replace(id=first + n) for n, one in enumerate(subscriptions)]
+        new_ids = self._subscriptions.reserve_ids(len(subscriptions))
+        new = [one._replace(id=new_id) for new_id, one in zip(new_ids, subscriptions, strict=True)]
         docs = [_new(one.id, one, pending=one.feed_id in pending) for one in new]
         try:
             self._subscriptions.get(new[0].user_id, session).insert_many(docs, session=session)

@@ -123,6 +123,8 @@ LATER_MISSED = "later:missed"
 
 #: string · rises with each change of ``places``; only where EVENTR_CELLS is set · none.
 PLACE_EPOCH = "eventr:places:epoch"
+#: string · ``eventr:slot:<number>``: token of the process whose ids end in it · 120 s.
+SLOT = "eventr:slot:"
 
 #: string · number of attempts: ``eventr:try:<what>:<who>`` · with its window. With the suffix ``:gate``:
 #: exists while no further attempt is allowed · seconds to minutes.

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 #: The name of the home store, where people without a place live.
 HOME = "home"
+#: Low bits of an id that hold the slot of its process, for documents that may live in several stores.
+SLOT_BITS = 10
+SLOTS = 1 << SLOT_BITS
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
 _SCHEMES = ("mongodb://", "mongodb+srv://")
 
