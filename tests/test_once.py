@@ -46,7 +46,11 @@ def test_all_threads_have_the_same_services(settings: Settings) -> None:
 
         def ask(services: Services = services, start: threading.Barrier = start) -> tuple[int, ...]:
             start.wait()
-            return id(services.subscriptions._subscriptions._store), id(services.hasher), id(services.store)
+            return (
+                id(services.subscriptions._subscriptions._cells.home),
+                id(services.hasher),
+                id(services.store),
+            )
 
         with ThreadPoolExecutor(8) as pool:
             ((store, _, same),) = set(pool.map(lambda _: ask(), range(8)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app import clock
 from app.adapters.apprise import AppriseNotifier
 from app.bootstrap.base import Base
 from app.gateways.operations.cells import CellGateway
@@ -44,7 +45,12 @@ class OperationsServices(Base):
     @lazy
     def mover(self) -> MoveGateway:
         """Moves a person between cells, step by step."""
-        return MoveGateway(self.cells, self.mappers.moves, announce=self.place_epoch.raise_epoch)
+        return MoveGateway(
+            self.cells,
+            self.mappers.moves,
+            announce=self.place_epoch.raise_epoch,
+            settle=lambda user_id, cells: self.gateways.outbox.request_recount(user_id, cells, clock.now()),
+        )
 
     @lazy
     def cell_upkeep(self) -> CellService:

@@ -25,7 +25,7 @@ from app.models.jobs import redis_keys
 from app.models.operations.cells import HOME, SLOTS, Place, PlaceState
 from tests.support import cells as support
 from tests.support import demo as demos
-from tests.support import social, talking
+from tests.support import moves, social, talking
 from tests.support.cells import CELL, SecondCell, cell_db, second_cell, settings
 from tests.support.demo import Demo
 from tests.support.reader import add_user
@@ -122,16 +122,34 @@ def test_all_that_people_do_in_a_cell_stays_in_it(
     _assert_numbers(services, cell_db)
     assert gateways.outbox.recount(clock.now())[1::2] == (0, 0)
 
+    # And they stay right when somebody moves, and leaves a feed and a star before the old cell is cleaned.
+    services.mover.start(ann.user_id, HOME)
+    services.mover.run(ann.user_id, clock.now())
+    services.cells.forget_places()
+    services.subscriptions.unsubscribe(ann, next(iter(life.feeds.values())))
+    starred = services.store.database["marks"].find_one({"user_id": ann.user_id, "starred_at": {"$ne": None}})
+    assert starred is not None
+    services.reading.set_starred(ann, starred["entry_id"], False)
+    assert gateways.outbox.settle_rows(clock.now()), "their rows wait for the end of the move"
+    moves.work(services, ann.user_id)
+    later = clock.now() + dt.timedelta(minutes=1)
+    while gateways.outbox.settle_rows(later):
+        pass
+    _assert_numbers(services, cell_db)
+    assert cell_db["outbox"].count_documents({}) == 0
+
 
 def _assert_numbers(services: Services, cell_db: Database[Any]) -> None:
     home = services.store.database
     for feed in home["feeds"].find():
         if feed.get("merged_into") is None:
-            n = cell_db["subscriptions"].count_documents({"feed_id": feed["_id"], "paused": None})
+            mine = {"feed_id": feed["_id"], "paused": None}
+            n = sum(store["subscriptions"].count_documents(mine) for store in (home, cell_db))
             assert feed["subscribers"] == n, feed["_id"]
     kept = {"$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
     for entry in home["entries"].find():
-        n = cell_db["marks"].count_documents({"entry_id": entry["_id"], **kept})
+        mine = {"entry_id": entry["_id"], **kept}
+        n = sum(store["marks"].count_documents(mine) for store in (home, cell_db))
         others = {"of": entry["_id"], "live": True, "_id": {"$ne": entry["_id"]}}
         assert entry.get("stars", 0) == n + home["shares"].count_documents(others), entry["_id"]
 

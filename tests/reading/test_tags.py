@@ -202,7 +202,7 @@ def test_two_devices_that_take_a_merge_back_count_once(
     a, b = tags.change_tags(alice, entries[0], add=["a", "b"])
     tags.change_tags(alice, entries[1], add=["a"])
     tags.merge(alice, a.id, b.id)
-    store, once = services.gateways.tags._store, list[bool]()
+    store, once = services.store, list[bool]()
     transaction = store.run_in_transaction
 
     def late(work: Any) -> Any:

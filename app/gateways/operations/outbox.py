@@ -17,12 +17,14 @@ from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
 from app.mappers.operations.outbox import OutboxMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
-from app.models.operations.cells import HOME
+from app.models.operations.cells import HOME, PlaceState
 
 _log = logs.get(__name__)
 
 #: Rows that are settled at a time.
 BATCH = 500
+#: Time until the numbers of a person whose old cell isn't cleaned yet are counted again.
+AGAIN = dt.timedelta(seconds=30)
 #: Attempts to set a number that another relay sets at the same time.
 ROUNDS = 5
 
@@ -74,17 +76,18 @@ class OutboxGateway:
             return 0
 
     def _settle_cell(self, cell: str, now: dt.datetime) -> int:
-        rows = self._outbox.list_rows(cell, BATCH)
+        rows = self._outbox.list_rows(cell, BATCH, now)
         # Rows of the home store are for all cells: one of them missed the start of a feed.
         others = self._cells.names[1:] if cell == HOME else [cell]
         for feed_id in {row.feed_id for row in rows if not row.entry_id}:
             for other in others:
                 self.settle_feed(other, feed_id, now)
-        for feed_id, entry_id in {(row.feed_id, row.entry_id) for row in rows if row.entry_id}:
-            for other in others:
-                self.settle_entry(other, feed_id, entry_id)
-        if rows:
-            self._outbox.remove_rows(cell, [row.id for row in rows])
+        for entry_id in {row.entry_id for row in rows if row.entry_id}:
+            self.settle_entry(entry_id)
+        places = self._cells.places.find_many({row.user_id for row in rows if row.user_id})
+        moving = {i for i, place in places.items() if place.state is not PlaceState.NORMAL}
+        self._outbox.remove_rows(cell, [row.id for row in rows if row.user_id not in moving])
+        self._outbox.postpone_rows(cell, [row.id for row in rows if row.user_id in moving], now + AGAIN)
         return len(rows)
 
     def settle_feed(self, cell: str, feed_id: int, now: dt.datetime) -> None:
@@ -118,21 +121,25 @@ class OutboxGateway:
         elif feed.last_seq and self._outbox.has_pending(cell, feed_id):
             self._subscriptions.set_start({feed_id: self._subscribing.calculate_start(feed, now)})
 
-    def settle_entry(self, cell: str, feed_id: int, entry_id: int) -> None:
-        """Count a cell's keepers of an entry; raises as :meth:`settle_feed` does."""
+    def settle_entry(self, entry_id: int) -> None:
+        """Count the keepers of an entry in all cells; raises as :meth:`settle_feed` does."""
+        _repeat(partial(self._recount_entry, entry_id))
 
-        def set_count() -> None:
-            was = self._outbox.find_keepers(cell, entry_id)
-            count = self._outbox.count_keepers(cell, entry_id)
+    # -- moves
 
-            def write_count(session: Session) -> None:
-                self._outbox.set_keepers(cell, entry_id, was, count, session)
-                self._entries.change_star_count(feed_id, entry_id, count - was.number, session)
+    def request_recount(self, user_id: int, cells: Sequence[str], now: dt.datetime) -> None:
+        """Let everything be counted again that a person is counted in, after they moved between cells.
 
-            if count != was.number:
-                self._cells.home.run_in_transaction(write_count)
-
-        _repeat(set_count)
+        What they leave meanwhile must be counted once the old cell is cleaned, so the rows stay until then.
+        """
+        feeds, entries = set[int](), set[tuple[int, int]]()
+        for cell in cells:
+            more_feeds, more_entries = self._outbox.find_counted(cell, user_id)
+            feeds |= more_feeds
+            entries |= more_entries
+        for cell in cells:
+            if cell != HOME:
+                self._outbox.add_rows(cell, feeds, entries, user_id=user_id, due=now)
 
     # -- recount
 

@@ -520,7 +520,11 @@ class EntryMapper:
     @translate_errors
     def set_star_count(self, entry_id: int, count: int, session: Session) -> None:
         """Set an entry's count of stars after a recount."""
-        self._entries.update_one({"_id": entry_id}, {"$set": {"stars": count}}, session=session)
+        change = {"$set": {"stars": count}}
+        if not self._entries.update_one({"_id": entry_id}, change, session=session).matched_count:
+            # A post that was removed and may be restored.
+            removed = {"_id": entry_id, "live": {"$ne": True}}
+            self._shares.update_one(removed, change, session=session)
 
     @translate_errors
     def find_sizes(self, feed_id: int, first_seq: int) -> Iterator[tuple[int, int]]:

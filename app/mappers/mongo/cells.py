@@ -353,6 +353,8 @@ class Cells:
             CellError: a cell isn't responding.
         """
         owned = {name for name, (home, _) in PLACEMENTS.items() if home in (Home.CELL, Home.EACH)}
+        if self.is_spread:
+            ensure_cell_indexes(self.home.database, ())
         for cell in self._stores:
             if cell != HOME:
                 ensure_cell_indexes(self.get_store(cell).database, owned)

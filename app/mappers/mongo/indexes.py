@@ -395,7 +395,7 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
 }
 
-#: More indexes in cells: the relay counts the keepers of an entry there.
+#: More indexes where there are cells: the relay counts the keepers of an entry in all stores.
 CELL_INDEXES: dict[str, list[IndexModel]] = {"marks": [IndexModel([("entry_id", _UP)], name="entry")]}
 
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import heapq
 import itertools
 from collections.abc import Collection, Iterator, Sequence
@@ -31,11 +32,19 @@ _SHARES, _STARS = "*shares", "*stars"
 
 
 class OutboxRow(NamedTuple):
-    """A number to settle; ``entry_id`` 0: the readers of the feed, else the keepers of the entry."""
+    """A number to settle.
+
+    Attributes:
+        id: of the row.
+        feed_id: the feed whose readers changed, or that of the entry.
+        entry_id: the entry whose keepers changed; 0: the readers of the feed.
+        user_id: the row stays until this person's move has ended; 0: none.
+    """
 
     id: ObjectId
     feed_id: int
     entry_id: int
+    user_id: int = 0
 
 
 class KeptCount(NamedTuple):
@@ -78,22 +87,50 @@ class OutboxMapper:
         return self._cells.get_store(cell).database
 
     @translate_errors
-    def list_rows(self, cell: str, limit: int) -> list[OutboxRow]:
-        """Return the oldest rows of a cell."""
-        found = self._open(cell)[OUTBOX].find().sort("_id").limit(limit)
-        return [OutboxRow(doc["_id"], doc["feed_id"], doc.get("entry_id", 0)) for doc in found]
+    def list_rows(self, cell: str, limit: int, now: dt.datetime) -> list[OutboxRow]:
+        """Return the oldest rows of a cell that are due."""
+        found = self._open(cell)[OUTBOX].find({"due": {"$not": {"$gt": now}}}).sort("_id").limit(limit)
+        return [
+            OutboxRow(doc["_id"], doc["feed_id"], doc.get("entry_id", 0), doc.get("user_id", 0))
+            for doc in found
+        ]
 
     @translate_errors
     def remove_rows(self, cell: str, ids: Collection[ObjectId]) -> None:
         """Delete rows that are settled."""
-        self._open(cell)[OUTBOX].delete_many({"_id": {"$in": list(ids)}})
+        if ids:
+            self._open(cell)[OUTBOX].delete_many({"_id": {"$in": list(ids)}})
 
     @translate_errors
-    def add_feeds(self, cell: str, feed_ids: Collection[int]) -> None:
-        """Add rows for feeds whose readers in a cell must be counted again."""
-        rows = [{"kind": OutboxKind.FEED.value, "feed_id": feed_id} for feed_id in feed_ids]
+    def postpone_rows(self, cell: str, ids: Collection[ObjectId], due: dt.datetime) -> None:
+        """Let rows be settled again at a time."""
+        if ids:
+            self._open(cell)[OUTBOX].update_many({"_id": {"$in": list(ids)}}, {"$set": {"due": due}})
+
+    @translate_errors
+    def add_rows(
+        self,
+        cell: str,
+        feed_ids: Collection[int],
+        entries: Collection[tuple[int, int]],
+        *,
+        user_id: int,
+        due: dt.datetime,
+    ) -> None:
+        """Add rows for feeds and entries (feed, entry), which stay until a person's move has ended."""
+        shared = {"user_id": user_id, "due": due}
+        rows = [{"kind": OutboxKind.FEED.value, "feed_id": f, **shared} for f in feed_ids]
+        rows += [{"kind": OutboxKind.ENTRY.value, "feed_id": f, "entry_id": e, **shared} for f, e in entries]
         if rows:
             self._open(cell)[OUTBOX].insert_many(rows)
+
+    @translate_errors
+    def find_counted(self, cell: str, user_id: int) -> tuple[set[int], set[tuple[int, int]]]:
+        """Return the feeds and entries (feed, entry) that count a person's documents in a cell."""
+        database, mine = self._open(cell), {"user_id": user_id}
+        feeds = {doc["feed_id"] for doc in database["subscriptions"].find(mine, {"feed_id": 1})}
+        marks = database["marks"].find({**mine, **_KEEPING}, {"feed_id": 1, "entry_id": 1})
+        return feeds, {(doc["feed_id"], doc["entry_id"]) for doc in marks}
 
     @translate_errors
     def count_readers(self, cell: str, feed_id: int, session: Session | None = None) -> int:
