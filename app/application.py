@@ -7,7 +7,7 @@ from flask import Flask
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.web import context, errors, pages, request_scope
+from app.web import context, errors, pages, public_copies, request_scope
 from app.web.api import fever, greader, programs
 from app.web.assets import assets, compress
 from app.web.security import headers, hosts, kept_pages, keyfile, sessions
@@ -36,6 +36,7 @@ def build(settings: Settings, services: Services | None = None) -> Flask:
     compiled.install(app)
     errors.install(app)
     programs.install(app)
+    public_copies.install(app)
     request_scope.install(app)
     for blueprint in (*pages.BLUEPRINTS, *greader.build_blueprints(), fever.build_blueprint()):
         app.register_blueprint(blueprint)

@@ -22,6 +22,7 @@ from app.errors import SettingsError
 from app.gateways.reading.search_engine import FallbackSearch
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
+from app.models.cache import CacheKind
 from app.models.operations.cells import parse_cells
 from app.ports import SearchPort
 from app.runtime import redis_connections as connections
@@ -59,6 +60,10 @@ class Base:
     def place_epoch(self) -> RedisPlaceEpoch:
         """The number in Redis that tells all processes that a person's place has changed."""
         return RedisPlaceEpoch(self.settings.redis_url)
+
+    def find_public_mark(self) -> object | None:
+        """Return an object that is replaced when pages for everyone must change at once; None: unknown."""
+        return self.store.cache.find_mark(CacheKind.PUBLIC, "profiles") if self.store.cache else None
 
     @lazy
     def jobs(self) -> RedisJobs:

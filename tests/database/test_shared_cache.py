@@ -83,7 +83,7 @@ class Model:
         view = cache.open_view()
         assert view is not None
         yield
-        found = cache.find(view, CacheKind.CARD, self.known)
+        found = cache.get_values(view, CacheKind.CARD, self.known)
         self.hits += len(found)
         assert all(found[key] >= least[key] for key in found)
         yield
@@ -157,7 +157,7 @@ def _keep(cache: SharedCache, values: Mapping[int, str]) -> None:
 
 
 def _find(cache: SharedCache, *keys: int) -> dict[int, str]:
-    return cache.find(_view(cache), CacheKind.CARD, keys)
+    return cache.get_values(_view(cache), CacheKind.CARD, keys)
 
 
 def test_what_was_read_before_a_write_is_not_kept_after_it(settings: Settings) -> None:
@@ -186,12 +186,12 @@ def test_what_was_read_before_a_write_is_not_kept_after_it(settings: Settings) -
             [7, 8],
         ),
         ({"update": "feeds", "updates": [{"q": {"_id": 7}, "u": [{"$set": {"first_seq": 1}}]}]}, [7]),
-        ({"update": "feeds", "updates": [{"q": {"_id": 7}, "u": [{"$unset": ["error"]}]}]}, [7]),
-        ({"update": "feeds", "updates": [{"q": {"_id": 7}, "u": {"$rename": {"a": "title"}}}]}, [7]),
-        ({"update": "feeds", "updates": [{"q": {"_id": 7}, "u": {"url": "x"}}]}, [7]),
+        ({"update": "feeds", "updates": [{"q": {"_id": 7}, "u": [{"$unset": ["error"]}]}]}, [7, 0]),
+        ({"update": "feeds", "updates": [{"q": {"_id": 7}, "u": {"$rename": {"a": "title"}}}]}, [7, 0]),
+        ({"update": "feeds", "updates": [{"q": {"_id": 7}, "u": {"url": "x"}}]}, [7, 0]),
         ({"update": "feeds", "updates": [{"q": {"url": "x"}, "u": {"$set": {"gone.1": 1}}}]}, [None]),
         ({"update": "feeds", "updates": [{"q": {"owner": 3}, "u": {"$set": {"avatar": "x"}}}]}, []),
-        ({"delete": "feeds", "deletes": [{"q": {"_id": 7}}]}, [7]),
+        ({"delete": "feeds", "deletes": [{"q": {"_id": 7}}]}, [7, 0]),
         ({"insert": "feeds", "documents": [{"_id": 7}]}, []),
         ({"findAndModify": "feeds", "query": {"_id": 7}, "update": {"$inc": {"last_seq": 1}}}, [7]),
         ({"insert": "folders", "documents": [{"_id": 1, "user_id": 3}]}, [3]),
@@ -199,6 +199,12 @@ def test_what_was_read_before_a_write_is_not_kept_after_it(settings: Settings) -
         ({"delete": "notifications", "deletes": [{"q": {"share_id": 1}}]}, [None]),
         ({"update": "imports", "updates": [{"q": {"_id": 1}, "u": {"$set": {"done": 1}}}]}, []),
         ({"update": "imports", "updates": [{"q": {"_id": 1}, "u": {"$set": {"state": "x"}}}]}, [None]),
+        ({"update": "profiles", "updates": [{"q": {"user_id": 3}, "u": {"$set": {"hidden": True}}}]}, [0]),
+        ({"update": "users", "updates": [{"q": {"_id": 3}, "u": {"$set": {"disabled": True}}}]}, [0]),
+        ({"update": "users", "updates": [{"q": {"_id": 3}, "u": {"$set": {"settings.x": 1}}}]}, []),
+        ({"update": "shares", "updates": [{"q": {"_id": 3}, "u": {"$inc": {"stars": 1}}}]}, []),
+        ({"findAndModify": "shares", "query": {"_id": 3, "live": None}, "remove": True}, []),
+        ({"delete": "shares", "deletes": [{"q": {"user_id": 3}}]}, [0]),
         ({"update": "subscriptions", "updates": [{"q": {"_id": 1}, "u": {"$set": {"x": 1}}}]}, []),
     ],
 )
@@ -288,7 +294,7 @@ def test_cards_are_current_and_private_ones_are_never_kept(
     assert sorted(f for f in feeds if str(f) in command) == sorted(hidden)
     cache = reader.store.cache
     assert cache is not None
-    assert cache.find(_view(cache), CacheKind.CARD, feeds).keys() == set(feeds) - hidden
+    assert cache.get_values(_view(cache), CacheKind.CARD, feeds).keys() == set(feeds) - hidden
     title = {"title": "new title"}
     writer.store.database["feeds"].update_one({"_id": feeds[0]}, {"$set": title})
     assert read()[feeds[0]].title == "new title"

@@ -179,7 +179,7 @@ class FeedMapper:
         """
         cache = self._cache
         view = cache.get_view("feeds", worth=len(feed_ids) >= CARDS_MIN) if cache else None
-        cards = cache.find(view, CacheKind.CARD, feed_ids) if cache and view else {}
+        cards = cache.get_values(view, CacheKind.CARD, feed_ids) if cache and view else {}
         if missing := [i for i in feed_ids if i not in cards] if cards else feed_ids:
             found = raw_replies.fetch_documents(self._feeds, {"_id": {"$in": list(missing)}}, _CARD)
             new = {card.id: card for card in map(card_cache.decode, found)}

@@ -15,6 +15,8 @@ CARD_FIELDS = frozenset(
         *("merged_into", "private_to"),
     )
 )
+#: The fields of a feed that take entries from public pages.
+_SECRECY = frozenset(("hidden", "unlisted", "private_to"))
 #: The fields of an import that begin or resume it.
 _IMPORT_FIELDS = frozenset(("state", "user_id"))
 #: Operators that change only the fields that they name.
@@ -34,18 +36,41 @@ LISTS = {
     "notifications": CacheKind.NOTIFICATIONS,
 }
 
+#: What public pages show, by collection: fields that these pages don't show.
+PUBLIC = {
+    "profiles": frozenset[str](),
+    "shares": frozenset(("stars",)),
+    "comments": frozenset(("answered",)),
+    "users": frozenset(("settings", "password", "email", "email_key", "social", "synced", "guard")),
+}
+
 
 def find_changed(name: str, command: Mapping[str, Any]) -> list[Changed]:
     """Return the kept values that a command can change."""
     collection = command[name]
     if collection == "feeds":
         return _find_cards(name, command)
+    if collection in PUBLIC:
+        queries = _list_queries(name, command)  # new documents make no page wrong
+        changed = (
+            query for query, update in queries if update is None or _exceeds(update, PUBLIC[collection])
+        )
+        # A share that was removed before is replaced.
+        is_shown = any("live" not in query or query["live"] is not None for query in changed)
+        return [Changed(CacheKind.PUBLIC, 0)] if is_shown else []
     if (kind := LISTS.get(collection)) is None:
         return []
     queries = _list_queries(name, command, with_inserts=True)
     if kind is CacheKind.NO_IMPORT:  # progress doesn't begin an import
         queries = [one for one in queries if one[1] is None or _touches(one[1], _IMPORT_FIELDS)]
     return _name(kind, "user_id", [query for query, _ in queries])
+
+
+def _exceeds(update: Any, names: frozenset[str]) -> bool:
+    """Return whether an update changes other fields than these."""
+    if isinstance(update, list) or not all(isinstance(fields, Mapping) for fields in update.values()):
+        return True
+    return any(field.partition(".")[0] not in names for fields in update.values() for field in fields)
 
 
 def _find_cards(name: str, command: Mapping[str, Any]) -> list[Changed]:
@@ -55,7 +80,8 @@ def _find_cards(name: str, command: Mapping[str, Any]) -> list[Changed]:
     changed = [query for query, update in queries if update is None or _touches(update, CARD_FIELDS)]
     # Cards of people's streams aren't kept.
     kept = [query for query in changed if "owner" not in query and query.get("kind") != "shared"]
-    return _name(CacheKind.CARD, "_id", kept)
+    hides = any(update is None or _touches(update, _SECRECY) for _, update in queries)
+    return [*_name(CacheKind.CARD, "_id", kept), *([Changed(CacheKind.PUBLIC, 0)] if hides else [])]
 
 
 def _name(kind: CacheKind, field: str, queries: Sequence[Mapping[str, Any]]) -> list[Changed]:

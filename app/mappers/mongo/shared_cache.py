@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from app.models.cache import CacheKind, Changed, LogChanges, LogPosition
 from app.ports import ChangeLog
@@ -17,6 +17,8 @@ from app.runtime import identity_map
 
 #: Values of one kind; of more, the older half is dropped. A card takes about 1 KB.
 VALUES_MAX = 20_000
+#: Seconds after which a mark is replaced in any case.
+MARK_SECONDS = 60.0
 #: Changes to remember for readers that began before them; those that began earlier keep nothing.
 DROPS_MAX = 20_000
 
@@ -133,13 +135,26 @@ class SharedCache:
         elif (values := self._values.get(changed.kind)) is not None:
             values.drop_value(changed.id)
 
+    def find_mark(self, kind: CacheKind, collection: str) -> object | None:
+        """Return the same object while nothing of a kind changes; None: nothing is known, as in get_view.
+
+        A result of this request is kept with the mark, and is current if a later request gets the same mark.
+        """
+        view = self.get_view(collection)
+        if view is None:
+            return None
+        if (mark := self.get_values(view, kind, (0,)).get(0)) is not None:
+            return cast(object, mark)
+        self.keep(view, kind, {0: object()}, MARK_SECONDS)
+        return cast("object | None", self.get_values(view, kind, (0,)).get(0))
+
     def drop_all(self) -> None:
         """Drop all values, and read the change log anew."""
         with self._lock:
             self._values.clear()
             self._position = None
 
-    def find(self, view: View, kind: CacheKind, keys: Iterable[int]) -> dict[int, Any]:
+    def get_values(self, view: View, kind: CacheKind, keys: Iterable[int]) -> dict[int, Any]:
         """Return the values that are known and current as of the view."""
         with self._lock:
             if self._position is None or self._position.epoch != view.position.epoch:

@@ -70,7 +70,7 @@ def _read_through(cache: SharedCache, reads: Sequence[ListRead]) -> None:
     for read in reads:
         name, kept = read.part.collection.name, read.kept
         view = cache.get_view(name) if kept else None
-        found = cache.find(view, kept.kind, [kept.user_id]) if view and kept else {}
+        found = cache.get_values(view, kept.kind, [kept.user_id]) if view and kept else {}
         if view and kept and kept.user_id in found:
             value = read.parse(found[kept.user_id])
             identity_map.keep_values(name, identity_map.get_version(name), read.kind, {read.key: value})
