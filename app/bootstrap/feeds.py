@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.bootstrap.media import MediaServices
 from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
+from app.services.feeds.chapters import ChapterService
 from app.services.feeds.discovery import DiscoveryService
 from app.services.feeds.orphans import OrphanService
 from app.services.feeds.pull import PullService
@@ -59,6 +60,14 @@ class FeedServices(MediaServices):
         """WebSub subscriptions: callbacks, requests to hubs, and fetches for pushes."""
         return WebsubService(
             self.gateways.websubs, self.pull, self.jobs, enabled=subscriber.is_enabled(self.settings)
+        )
+
+    @lazy
+    def chapters(self) -> ChapterService:
+        """Chapters of episodes; for workers, too."""
+        g = self.gateways
+        return ChapterService(
+            g.chapters, g.entries, self.jobs, budget=self.budget, fetch_budget=self.fetch_budget
         )
 
     @lazy

@@ -17,6 +17,7 @@ from app.gateways.accounts.tokens import TokenGateway
 from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.discussion.moderation import ModerationGateway
 from app.gateways.feeds import entry_bodies
+from app.gateways.feeds.chapters import ChapterGateway
 from app.gateways.feeds.discoveries import DiscoveryGateway
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
@@ -87,6 +88,7 @@ from app.mappers.discussion.abuse_reports import ReportMapper
 from app.mappers.discussion.comments import CommentMapper
 from app.mappers.discussion.likes import LikeMapper
 from app.mappers.discussion.reactions import ReactionMapper
+from app.mappers.feeds.chapters import ChapterMapper
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
@@ -191,6 +193,7 @@ class Mappers:
         self.sessions = SessionMapper(database)
         self.invites = InviteMapper(database)
         self.erasure = ErasureMapper(cells)
+        self.chapters = ChapterMapper(database)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
         self.hubs = HubMapper(database)
@@ -463,6 +466,7 @@ class Gateways:
             files=self.files,
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
+        self.chapters = ChapterGateway(m.chapters)
         self.discoveries = DiscoveryGateway(
             m.discoveries, Limits.from_settings(settings), settings.discovery_requests
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from app import clock
 from app.models.accounts.actor import Actor
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_list_looks import edges
@@ -255,6 +257,34 @@ def test_chapters_of_the_feed_are_chapters(site: Site, listen: Visit, recordings
     expect(bar.get_by_label("Chapters")).to_have_value("30")
     options = bar.get_by_label("Chapters").locator("option").all_inner_texts()
     assert options == ["–", "0:00 Intro", "0:30 Trees & birds"]
+
+
+def test_chapters_of_a_file_come_while_the_episode_plays(
+    site: Site, listen: Visit, recordings: RecordingSite
+) -> None:
+    ann = add_user(site.services)
+    feed = site.services.subscriptions.subscribe(ann, FEED).subscription.feed_id
+    link = (
+        '<podcast:chapters xmlns:podcast="https://podcastindex.org/namespace/1.0"'
+        ' url="https://pod.example/c.json" type="application/json+chapters"/></item>'
+    )
+    pull(site.services, [feed], {FEED: _feed(recordings.url, "Notes.").replace(b"</item>", link.encode())})
+    _allow(site, ann, recordings)
+    page = listen(login="ann")
+    _open(page)
+    page.keyboard.press("i")
+    bar = page.locator(".playbar")
+    expect(bar.get_by_role("button", name=re.compile("^Pause"))).to_be_visible()
+    expect(bar.get_by_label("Chapters")).to_be_hidden()
+    rows = {"chapters": [{"startTime": 0, "title": "Intro"}, {"startTime": 30, "title": "Trees & <b>"}]}
+    body = json.dumps(rows).encode()
+    site.services.gateways.chapters.store_chapters("https://pod.example/c.json", body, clock.now())
+    options = bar.get_by_label("Chapters").locator("option")
+    expect(options).to_have_text(["–", "0:00 Intro", "0:30 Trees & <b>"])
+    # From the next opening on they are below the notes, too.
+    page.reload()
+    page.locator(".prose li", has_text="Trees & <b>").get_by_role("link", name="0:30").click()
+    expect(bar.get_by_label("Chapters")).to_have_value("30")
 
 
 def test_speed_sleep_and_the_keys_of_the_system(

@@ -259,3 +259,30 @@ def test_paper_shows_the_article_alone_in_light_colors(
     address = page.locator("#entry-title a").get_attribute("href")
     shown = page.locator("#entry-title a").evaluate("(e) => getComputedStyle(e, '::after').content")
     assert shown in (f'"{address}"', "attr(href)")
+
+
+_PICTURE = '<img src="https://site.example/{}.png" width="150" height="120" alt="" {}>'
+_PLACES = """(prose) => [...prose.querySelectorAll("p")].map((p) => {
+    const [first, second] = p.querySelectorAll("img"), box = first.getBoundingClientRect();
+    if (second) return second.getBoundingClientRect().top === box.top ? "row" : "column";
+    const range = document.createRange();
+    range.selectNodeContents([...p.childNodes].find((node) => node.nodeName === "#text"));
+    const text = range.getClientRects()[0];
+    if (text.top >= box.bottom) return "below";
+    return text.left >= box.right ? "after" : text.right <= box.left ? "before" : "in";
+})"""
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_narrow_picture_stands_beside_text_only_where_the_feed_says_so(
+    site: Site, visit: Visit, size: tuple[int, int]
+) -> None:
+    words = "Words beside or below the picture. " * 9
+    texts = [_PICTURE.format(n, side) + words for n, side in enumerate(("", 'align="left"', 'align="right"'))]
+    rows = [_PICTURE.format(7, "").replace("150", "120") + _PICTURE.format(8, "").replace("150", "120")]
+    _subscribe(site, ("One", "".join(f"<p>{text}</p>" for text in texts + rows)))
+    page = visit(login="ann", size=size)
+    page.locator("#rows h2 a").first.click()
+    prose = page.locator("#article .prose")
+    expect(prose.locator("img")).to_have_count(5)
+    assert prose.evaluate(_PLACES) == ["below", "after", "before", "row"]

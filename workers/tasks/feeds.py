@@ -83,3 +83,9 @@ async def discover(ctx: Context, *, key: int) -> dict[str, object]:
 def apply_retention(ctx: Context, *, feed_id: int) -> int:
     """Delete a feed's oldest entries beyond the number that is kept."""
     return int(ctx.services.pull.apply_retention(feed_id))
+
+
+@register_task(Task.CHAPTERS, timeout=60)
+async def fetch_chapters(ctx: Context, *, user_id: int, entry_id: int) -> dict[str, object]:
+    """Fetch the chapters of an episode that someone has opened."""
+    return dict(await ctx.services.chapters.fetch(user_id, entry_id, ctx.fetcher))

@@ -23,6 +23,7 @@ from app.feeds.fetch.cookies import CookieJar
 from app.feeds.fetch.headers import Head
 from app.feeds.fetch.refresh import find_meta_refresh
 from app.feeds.urls import is_upgrade, repair_location, strip_tracking
+from app.models.feeds.chapters import CHAPTERS_BYTES
 from app.models.feeds.fetched import PICTURES, Fetched, FetchRequest, Target, Validators
 from app.models.feeds.hosts import PICTURE_PREFIX
 
@@ -33,6 +34,7 @@ _ACCEPT = {
     "application/rdf+xml;q=0.9, application/xml;q=0.8, text/xml;q=0.8, */*;q=0.5",
     Target.PAGE: "Accept: text/html, application/xhtml+xml, application/atom+xml;q=0.9, "
     "application/rss+xml;q=0.9, */*;q=0.5",
+    Target.CHAPTERS: "Accept: application/json+chapters, application/json, */*;q=0.5",
     **dict.fromkeys(PICTURES, "Accept: image/avif, image/webp, image/*;q=0.8, */*;q=0.5"),
 }
 _FORM = ["Accept: */*", "Accept-Encoding: gzip", "Content-Type: application/x-www-form-urlencoded"]
@@ -123,6 +125,8 @@ class Transfer:
                 return settings.fetch_max_picture
             case Target.ICON:
                 return settings.fetch_max_icon
+            case Target.CHAPTERS:
+                return CHAPTERS_BYTES
             case _:
                 return settings.fetch_max_page
 

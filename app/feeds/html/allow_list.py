@@ -59,7 +59,7 @@ ATTRIBUTES: dict[str, set[str]] = {
     "colgroup": {"span"},
     "details": {"open"},
     "del": {"datetime"},
-    "img": {"alt", "src", "srcset", "sizes", "width", "height", *LAZY, *LAZY_SETS},
+    "img": {"align", "alt", "src", "srcset", "sizes", "width", "height", *LAZY, *LAZY_SETS},
     "ins": {"datetime"},
     "li": {"value"},
     "ol": {"start", "reversed", "type"},
@@ -271,6 +271,7 @@ def _like(pattern: str) -> Callable[[str], str | None]:
 #: The types that links to recordings keep; "*" stands for an unknown one.
 _RECORDING_TYPE = re.compile(r"(?:audio|video)/(?:\*|[a-z0-9.+-]{1,60})")
 _FILTERS: dict[str, Callable[[str], str | None]] = {
+    "align": _one_of("left", "right"),
     "colspan": _span,
     "datetime": _like(r"[0-9A-Za-z :.,+-]{1,64}"),
     "dir": _one_of("ltr", "rtl", "auto"),

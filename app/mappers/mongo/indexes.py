@@ -358,6 +358,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         # A user's file of a known blob; the recount of a blob's references.
         IndexModel([("blob", _UP), ("user_id", _UP)], name="blob_user"),
     ],
+    "chapters": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "later_dead": [
         # The newest on the page of jobs; letters expire.
         IndexModel([("at", _UP)], name="expires", expireAfterSeconds=30 * 86400),

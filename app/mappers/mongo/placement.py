@@ -59,7 +59,8 @@ PLACEMENTS: dict[str, Placement] = {
     **_put(Home.HOME, "_id", "usage"),
     **_put(Home.HOME, "by", "invites"),
     # Feeds and what their fetching leaves.
-    **_put(Home.HOME, "_id", "feeds", "discoveries", "sources", "blobs", "trends", "orphans", "packs",
+    **_put(Home.HOME, "_id", "feeds", "discoveries", "chapters", "sources", "blobs", "trends", "orphans",
+           "packs",
            "systemkeys", "import_slots", "index_removals", "index_state", "media_cleaning", "later_dead",
            "schema", "fetches"),
     **_put(Home.HOME, "feed_id", "websubs"),

@@ -17,6 +17,7 @@ class Target(enum.StrEnum):
     PAGE = "page"
     PICTURE = "picture"
     ICON = "icon"
+    CHAPTERS = "chapters"
 
 
 #: Targets that are pictures: any bytes, requested in a queue of their own at each host.

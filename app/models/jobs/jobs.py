@@ -31,6 +31,7 @@ class Task(enum.StrEnum):
     """Names of all tasks that workers run; nothing else can be run (J01)."""
 
     DISCOVER = "feeds.discover"
+    CHAPTERS = "feeds.chapters"
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"
     IMPORT = "import.run"

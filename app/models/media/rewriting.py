@@ -27,7 +27,7 @@ _ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
 _CANDIDATE = re.compile(r"(\S+?)(?:\s+(\d{1,6}(?:\.\d{1,4})?)([wx]))?(?:,\s+|\s*\Z)")
 _LENGTH = re.compile(r"[1-9][0-9]{0,4}")
 #: Attributes of the stored tag that the new tag keeps.
-_KEPT = ("alt", "title", "lang", "dir")
+_KEPT = ("alt", "title", "lang", "dir", "align")
 
 
 class PictureTag(NamedTuple):

@@ -6,10 +6,11 @@ import dataclasses
 import datetime as dt
 import enum
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from app.errors import InvalidError
+from app.models.feeds.chapters import Chapter
 from app.models.feeds.parsed import Enclosure
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.search import QueryNote, Term, decode_query, encode_query
@@ -301,7 +302,7 @@ class Article:
 
     For a share, ``source_id`` and the names are those of the root entry's feed; ``person``: the entry is
     a person's own text. ``markable``, ``icon``, ``feed_url``: as in
-    :class:`EntryRow`.
+    :class:`EntryRow`. ``chapters``: from a file that the feed names; None: a job fetches it now.
     """
 
     entry: Entry
@@ -319,6 +320,7 @@ class Article:
     markable: bool = True
     icon: str | None = None
     feed_url: str | None = None
+    chapters: Sequence[Chapter] | None = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

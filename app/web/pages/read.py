@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Blueprint, Response, make_response, redirect, request
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
 
 from app.errors import InvalidError, NotFoundError
 from app.models.accounts import preferences
@@ -119,6 +119,12 @@ def show_entry(entry_id: int) -> Response:
     return make_response(redirect(f"/read/{stream}?entry={entry_id}", 303))
 
 
+@bp.get("/entries/<int:entry_id>/chapters")
+def list_chapters(entry_id: int) -> Response:
+    """Return the chapters of an episode; null while they are fetched."""
+    return jsonify(chapters=get_services().chapters.find_for_entry(get_actor(), entry_id))
+
+
 def _article(ref: StreamRef, asked: Query, entry_id: int) -> str:
     found = _open(ref, asked, entry_id)
     tags = get_services().tags.list_tags(get_actor())
@@ -134,7 +140,7 @@ def _open(ref: StreamRef, asked: Query, entry_id: int) -> Article:
     found = reading.get_article(actor, entry_id)
     reading.record_opened(actor, found, ref)
     get_services().ahead.request_following(get_user(), ref, found, asked.overrides)
-    return found
+    return dataclasses.replace(found, chapters=get_services().chapters.find(actor, found.entry))
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:

@@ -40,6 +40,8 @@ BOX = (640, 427)
 TALL = 2
 #: Width in pixels from which a picture stands alone instead of in a line: a third of a usual line.
 BLOCK = 220
+#: Height in pixels from which a smaller picture is none of a line's signs or badges.
+LINE = 64
 #: Up to this size a square picture is a sign or an emoji, which needs no light ground.
 SIGN = 32
 #: In sanitized HTML: a link that contains nothing but pictures.
@@ -321,6 +323,7 @@ def _classify(width: int, height: int) -> str | None:
         for name, applies in (
             ("tall", is_tall(width, height)),
             ("block", width >= BLOCK),
+            ("narrow", width < BLOCK and height > LINE),
             ("sign", width == height <= SIGN),
         )
         if applies

@@ -5,6 +5,7 @@ Without scripts, the browser's own player does the same: it loads when someone s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from urllib.parse import urlsplit
 
@@ -12,6 +13,7 @@ from flask import g
 from flask_babel import gettext as _
 from markupsafe import Markup
 
+from app.models.feeds.chapters import Chapter
 from app.models.feeds.parsed import Enclosure
 from app.models.media.recordings import PlayerLink, link_times, list_recordings, replace_players
 from app.models.reading.entry import Entry
@@ -22,11 +24,12 @@ from app.web.view.embeds import Embed, find_player
 from app.web.view.sprite import render_icon
 
 
-def show_recordings(entry: Entry | EntryRow, source: str) -> Markup:
+def show_recordings(entry: Entry | EntryRow, source: str, *, is_chaptered: bool = False) -> Markup:
     """Return the players of the recordings that belong to an entry.
 
     Args:
         source: the feed's title.
+        is_chaptered: a job fetches its chapters, which the player asks for.
     """
     return Markup("").join(
         _render_file(
@@ -37,6 +40,7 @@ def show_recordings(entry: Entry | EntryRow, source: str) -> Markup:
             entry_id=entry.id,
             source=source,
             facts=_describe(file),
+            is_chaptered=is_chaptered,
         )
         for number, file in enumerate(list_recordings(entry))
     )
@@ -91,6 +95,14 @@ def link_moments(markup: str, entry: Entry | None) -> str:
     return link_times(markup, render_time, file.duration)
 
 
+def add_chapters(markup: str, chapters: Sequence[Chapter] | None) -> str:
+    """Return an entry's text with its chapters below, unless it names their times."""
+    rows = [(present.format_playtime(second), title) for second, title in chapters or ()]
+    if not rows or any(moment in markup for moment, _title in rows[1:]):
+        return markup
+    return markup + "<ul>" + "".join(f"<li>{moment} {escape(title)}</li>" for moment, title in rows) + "</ul>"
+
+
 def show_embed(embed: Embed, entry: Entry | EntryRow) -> Markup:
     """Return the player of an entry that is a video's page."""
     poster = pictures.render_poster(_find_poster(entry), entry.url)
@@ -120,6 +132,7 @@ def _render_file(
     entry_id: int | None,
     source: str,
     facts: str = "",
+    is_chaptered: bool = False,
 ) -> Markup:
     g.has_player = True
     host = _get_host(url)
@@ -128,6 +141,7 @@ def _render_file(
     label = escape(_("Play: %(title)s", title=title))
     get, getting = escape(_("Download")), escape(_("Download: %(title)s", title=title))
     entry = f' data-entry="{entry_id}"' if entry_id else ""
+    entry += " data-chapters" if is_chaptered else ""
     address, name = escape(url), escape(title)
     return Markup(  # noqa: S704 — built from escaped parts only
         f'<div class="player {medium}" data-medium="{medium}" data-src="{address}" data-host="{escape(host)}"'

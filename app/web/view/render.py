@@ -155,6 +155,7 @@ def install(app: Flask, tree_cache: int) -> None:
         coded=code.show_code,
         pictured=pictures.show_pictures,
         playable=players.show_players,
+        with_chapters=players.add_chapters,
         with_moments=players.link_moments,
         browser=present.describe_browser,
         found=highlight.highlight_terms,

@@ -1,7 +1,7 @@
 // Shows pictures that Eventr was still fetching when the page was built. Loaded only if there are any.
 const WAITS = [600, 900, 1300, 2000, 3000, 5000, 8000, 13000, 21000, 34000];
-// As in app/web/view/pictures.py: wide pictures stand alone, small square ones are signs in a line.
-const [BLOCK, SIGN] = [220, 32];
+// As in app/web/view/pictures.py: wide pictures stand alone, low ones in a line, small square ones are signs.
+const [BLOCK, LINE, SIGN] = [220, 64, 32];
 const seen = new Set();
 let turn = 0;
 let timer = 0;
@@ -29,6 +29,7 @@ function show(image, found) {
   image.setAttribute("width", width);
   image.setAttribute("height", height);
   image.classList.toggle("block", width >= BLOCK);
+  image.classList.toggle("narrow", width < BLOCK && height > LINE);
   image.classList.toggle("sign", width === height && width <= SIGN);
   if (found.srcset) {
     image.sizes = "(max-width: 720px) 100vw, 720px";

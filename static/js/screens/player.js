@@ -265,6 +265,25 @@ function keep() {
   if (now) sessionStorage.setItem(KEY, JSON.stringify({ ...now, at: audio.currentTime, playing: !audio.paused, duration: length() }));
 }
 
+function showChapters(chapters) {
+  const options = chapters.map(([second, text]) => element("option", { value: second }, `${clock(second)} ${text}`));
+  parts.chapters.replaceChildren(element("option", { value: "" }, "–"), ...options);
+  parts.chapters.parentElement.hidden = !chapters.length;
+}
+
+// Chapters in a file of their own, which a job fetches when an episode is opened for the first time.
+async function bringChapters(about, pause = 1000) {
+  try {
+    const response = await fetch(`/entries/${about.entry}/chapters`);
+    const { chapters } = response.ok ? await response.json() : {};
+    if (now?.src !== about.src) return;
+    if (chapters) return (now.chapters = chapters), showChapters(chapters);
+    if (response.ok && pause < 20000) setTimeout(bringChapters, pause, about, pause * 2);
+  } catch {
+    // Offline: they are there at the next visit.
+  }
+}
+
 function begin(about, start) {
   if (!bar) makeBar();
   if (!bar.isConnected) document.body.append(bar);
@@ -274,10 +293,7 @@ function begin(about, start) {
   parts.title.textContent = about.title;
   about.page ? parts.title.setAttribute("href", about.page) : parts.title.removeAttribute("href");
   parts.source.textContent = about.source;
-  const chapters = about.chapters ?? [];
-  const options = chapters.map(([second, text]) => element("option", { value: second }, `${clock(second)} ${text}`));
-  parts.chapters.replaceChildren(element("option", { value: "" }, "–"), ...options);
-  parts.chapters.parentElement.hidden = !chapters.length;
+  showChapters(about.chapters ?? []);
   audio.src = about.src;
   setRate(Number(localStorage.getItem(RATE)) || 1);
   parts.rate.value = audio.playbackRate;
@@ -361,6 +377,7 @@ async function start(box, at) {
     return play();
   }
   begin(about, at ?? (await findStart(about)));
+  if ("chapters" in box.dataset && !about.chapters.length) bringChapters(about);
   await play();
 }
 
