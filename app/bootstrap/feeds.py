@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.bootstrap.media import MediaServices
+from app.bootstrap.notifications import NotificationServices
 from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
 from app.services.feeds.chapters import ChapterService
@@ -14,7 +15,7 @@ from app.services.feeds.websub import WebsubService
 from app.services.sharing.secrecy import SecrecyService
 
 
-class FeedServices(MediaServices):
+class FeedServices(NotificationServices, MediaServices):
     """The services of feeds."""
 
     @lazy
@@ -42,6 +43,7 @@ class FeedServices(MediaServices):
             free_space=self.free_space,
             fetch_budget=self.fetch_budget,
             thumbs=self.thumbs.request_thumbs,
+            notify=self.notifier.notify_new_entries,
             secrets=self.gateways.fetch_secrets,
         )
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from app.bootstrap.feeds import FeedServices
-from app.bootstrap.notifications import NotificationServices
 from app.runtime.lazy import lazy
 from app.services.subscriptions.bulk_edit import BulkEditService
 from app.services.subscriptions.folders import FolderService
 from app.services.subscriptions.subscriptions import SubscriptionService
 
 
-class SubscriptionServices(NotificationServices, FeedServices):
+class SubscriptionServices(FeedServices):
     """The services of subscriptions."""
 
     @lazy

@@ -422,6 +422,8 @@ def test_each_kind_can_be_switched_off(
     people.services.sharing.publish_post(bob, "", "hello @ann")
     people.services.notifier.notify_import_finished(ann.user_id, 17)
     people.services.notifier.notify_export_finished(ann.user_id)
+    people.services.subscriptions.update(ann, share.of.feed_id, notify=True)
+    people.services.notifier.notify_new_entries({share.of.feed_id: 2})
     _break(people, share.of.feed_id, 30)
     kinds = {name for name, *_ in told(people, ann)}
     assert kinds == {k.value for k in wanted}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from typing import Any
 
@@ -152,6 +153,25 @@ def test_a_refused_redirect_names_its_reason(
     assert reason in page.text_content()
 
 
+def test_a_refused_redirect_names_its_reason_where_a_feed_is_added(services: Services, ann: Visitor) -> None:
+    gateway, address = services.gateways.discoveries, "https://moved.example/"
+    row = gateway.get_or_create(address, clock.now())
+    refused = Discovered(row.address, error="bad_redirect", detail="refused: port 25 isn't allowed")
+    gateway.store_result(row.key, refused, clock.now())
+    page = lxml.html.fromstring(ann.post("/add", {"address": address}).text)
+    assert "Port 25 isn't allowed." in page.text_content()
+
+
+def test_a_notification_of_a_failing_feed_leads_to_another_one(ann: Visitor, db: Any, feed_id: int) -> None:
+    break_feed(db, feed_id)
+    since = clock.now() - dt.timedelta(days=30)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"error_since": since}})
+    page = lxml.html.fromstring(ann.get("/notifications").text)
+    (form,) = page.xpath(f"//li//form[@action='/feeds/{feed_id}/find']")
+    assert "Look for its feed" in form.text_content()
+    assert ann.post(f"/feeds/{feed_id}/find", {}).status_code == 200
+
+
 def test_S13_what_a_name_resolves_to_stays_a_secret(
     services: Services, ann: Visitor, db: Any, feed_id: int
 ) -> None:
@@ -191,12 +211,12 @@ def test_a_hidden_feed_is_in_its_folder_but_not_in_all(
         page = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text)
         assert bool(page.xpath("//input[@name='hidden' and @checked]")) is bool(hidden)
     # An unsubscribed feed comes back as it was.
-    ann.post(f"/feeds/{feed_id}/edit", {"hidden": "1", "original": "1"})
+    ann.post(f"/feeds/{feed_id}/edit", {"hidden": "1", "original": "1", "notify": "1"})
     ann.post(f"/feeds/{feed_id}/private", {"private": "1"})
     token = services.subscriptions.unsubscribe(reader, feed_id)
     back = services.subscriptions.restore(reader, token)
     assert back is not None
-    assert (back.private, back.original) == (True, True)
+    assert (back.private, back.original, back.notify) == (True, True, True)
     assert titles(services, reader, "all") == []
 
 

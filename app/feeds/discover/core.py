@@ -82,7 +82,7 @@ class Discoverer:
             return Discovered(address, (self._direct(fetched, feed),))
         error = fetched.error.word if fetched.error else None
         if error and not (error.startswith("http_") or error in ("empty", "too_large")):
-            return Discovered(address, error=error)
+            return Discovered(address, error=error, detail=fetched.error.detail if fetched.error else "")
         landed = fetched.url or tries[0]
         behind = find_page_behind(fetched.request.url, landed)
         # Nobody typed the address in a consent page's query, so it may not lead to private addresses (S11).

@@ -41,6 +41,8 @@ BADGE = 99
 LOOKS = 5
 #: Failing feeds listed at once; others follow when these are marked as read.
 BROKEN_MOST = 100
+#: Most readers who are notified of the new entries of one pull.
+READERS = 1000
 #: Longest excerpt of an entry without a title, in characters.
 EXCERPT = 80
 _SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
@@ -50,13 +52,17 @@ _ONCE = (NotificationKind.MENTION, NotificationKind.IMPORT)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Known:
-    """The visible subjects and people of rows; ``likers`` and ``asking`` newest first."""
+    """The visible subjects and people of rows; ``likers`` and ``asking`` newest first.
+
+    ``feeds``: those for which the reader asked for notifications.
+    """
 
     seen: Mapping[int, Share]
     comments: Mapping[int, Comment]
     likers: Mapping[int, Sequence[int]]
     asking: Sequence[int]
     faces: Mapping[int, PersonSummary]
+    feeds: frozenset[int]
 
 
 class NotificationGateway:
@@ -142,6 +148,21 @@ class NotificationGateway:
             self._notes.prune(user_id, self._most)
         return told
 
+    def find_notified(self, feed_ids: Sequence[int]) -> list[tuple[int, int]]:
+        """Return (feed, user) of readers who want to be notified of new entries, at most :data:`READERS`."""
+        return [
+            (feed_id, user_id)
+            for feed_id, user_id in self._subscriptions.find_notified(feed_ids, READERS)
+            if self._wants(user_id, NotificationKind.ENTRIES)
+        ]
+
+    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
+        """Notify a user of new entries of a feed; those not yet read of in one row."""
+        kind = NotificationKind.ENTRIES
+        note = NotificationRow(user_id=user_id, kind=kind, subject=feed_id, at=now, count=count)
+        if self._notes.add_count(note, now + self._keep):
+            self._notes.prune(user_id, self._most)
+
     def _wants(self, user_id: int, kind: NotificationKind) -> bool:
         user = self._users.find(user_id)
         return user is not None and bool(getattr(user.preferences, kind.setting))
@@ -211,14 +232,33 @@ class NotificationGateway:
         allowed = self._sight.find_visible_profiles(user_id, list(shares.values()))
         seen = {i: share for i, share in shares.items() if i in allowed}
         faces = self._sight.find_unmuted_people(user_id, people)
-        return _Known(seen, comments, likers, asking, faces)
+        feeds = [n.subject for n in notes if n.kind is NotificationKind.ENTRIES]
+        mine = self._subscriptions.find_by_user(user_id, feeds) if feeds else []
+        notified = frozenset(one.feed_id for one in mine if one.notify)
+        return _Known(seen, comments, likers, asking, faces, notified)
 
     def _titled(self, user_id: int, notes: Sequence[NotificationRow]) -> tuple[NotificationRow, ...]:
         shares = self._shares.find_many(list({n.share_id for n in notes if n.share_id}))
         keys = [EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at)) for s in shares.values()]
         rows = self._entries.find_rows(user_id, keys)
         titles = {i: e.title or e.excerpt[:EXCERPT] for i, e in rows.items()}
-        return tuple(dataclasses.replace(n, title=titles.get(n.share_id, "")) for n in notes)
+        names = self._name_feeds(user_id, [n.subject for n in notes if n.kind is NotificationKind.ENTRIES])
+        return tuple(
+            dataclasses.replace(
+                n,
+                title=names.get(n.subject, "")
+                if n.kind is NotificationKind.ENTRIES
+                else titles.get(n.share_id, ""),
+            )
+            for n in notes
+        )
+
+    def _name_feeds(self, user_id: int, feed_ids: Sequence[int]) -> dict[int, str]:
+        if not feed_ids:
+            return {}
+        own = {one.feed_id: one.title for one in self._subscriptions.find_by_user(user_id, feed_ids)}
+        cards = self._feeds.find_cards(feed_ids)
+        return {feed_id: own.get(feed_id) or card.title or card.url for feed_id, card in cards.items()}
 
     def find_notification(self, user_id: int, kind: NotificationKind, subject: int) -> NotificationRow | None:
         """Return a row as the user sees it; None: it doesn't exist, or the user may not see it."""
@@ -303,6 +343,8 @@ def _seen(note: NotificationRow, known: _Known) -> NotificationRow | None:
             return None  # the row only records that it was read
         case NotificationKind.IMPORT | NotificationKind.EXPORT:
             return note
+        case NotificationKind.ENTRIES:
+            return note if note.subject in known.feeds else None
         case kind if kind.is_about_share and note.share_id not in known.seen:
             return None
         case NotificationKind.LIKE:

@@ -14,6 +14,9 @@ from app.models.feeds.discovery import Discovered, FoundFeed, StoredDiscovery
 
 Doc = dict[str, Any]
 
+#: Most characters of the reason for which an address was refused.
+DETAIL_MAX = 500
+
 
 class DiscoveryMapper:
     """Stores discoveries by key; a TTL index on ``expires`` removes them, at most a minute late."""
@@ -61,6 +64,7 @@ class DiscoveryMapper:
         change: Doc = {
             "feeds": [feed.to_json() for feed in result.feeds],
             "error": result.error,
+            "detail": result.detail[:DETAIL_MAX],
             "more": result.more,
             "address": result.address,
             "expires": expires,
@@ -85,5 +89,6 @@ def _row(doc: Doc) -> StoredDiscovery:
     if doc.get("feeds") is None and doc.get("error") is None:
         return StoredDiscovery(doc["_id"], address, None)
     feeds = tuple(FoundFeed.from_json(feed) for feed in doc.get("feeds") or ())
-    found = Discovered(address, feeds, doc.get("error"), more=doc.get("more", False))
+    more, detail = doc.get("more", False), doc.get("detail", "")
+    found = Discovered(address, feeds, doc.get("error"), more=more, detail=detail)
     return StoredDiscovery(doc["_id"], address, found)

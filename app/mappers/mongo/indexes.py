@@ -89,6 +89,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("folder_ids", _UP)], name="user_folder"),
         # All subscribers of a feed: start states, merges.
         IndexModel([("feed_id", _UP)], name="feed"),
+        # Readers who are notified of new entries.
+        IndexModel([("feed_id", _UP)], name="notified", partialFilterExpression={"notify": True}),
         # People whom a user follows, and followers of a person; without subscriptions to sites.
         IndexModel(
             [("user_id", _UP), ("person", _UP)],

@@ -93,6 +93,23 @@ class NotificationMapper:
         return self._upsert(key, [{"$replaceWith": {"$cond": [again, "$$ROOT", changed]}}])
 
     @translate_errors
+    def add_count(self, note: NotificationRow, expires: dt.datetime) -> bool:
+        """Add the count of ``note`` to its row, which is made if needed. A read row counts anew.
+
+        Returns:
+            Whether the row is new.
+        """
+        before: Doc = {"$cond": [{"$eq": ["$read", False]}, "$count", 0]}
+        changes: Doc = {
+            "last": [],
+            "count": {"$add": [before, note.count]},
+            "at": note.at,
+            "read": False,
+            "expires": expires,
+        }
+        return self._upsert(_key(note.user_id, note.kind, note.subject), [{"$set": changes}])
+
+    @translate_errors
     def add_once(self, note: NotificationRow, by: int, target_id: int, expires: dt.datetime) -> bool:
         """Store a row unless it exists; return whether it is new."""
         doc: Doc = {

@@ -224,6 +224,17 @@ class SubscriptionMapper:
         return readers
 
     @translate_errors
+    def find_notified(self, feed_ids: Iterable[int], limit: int) -> list[tuple[int, int]]:
+        """Return (feed, user) of readers who are notified of new entries, at most ``limit``."""
+        query = {"feed_id": {"$in": list(feed_ids)}, "notify": True, "paused": None}
+
+        def _read_cell(subscriptions: Collection[Doc]) -> list[tuple[int, int]]:
+            found = subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}).limit(limit)
+            return [(doc["feed_id"], doc["user_id"]) for doc in found.hint("notified")]
+
+        return list(itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell)))[:limit]
+
+    @translate_errors
     def find_readers_in_parts(
         self, feed_ids: Iterable[int], count: int, visit: Callable[[Sequence[tuple[int, int]]], bool]
     ) -> None:

@@ -160,6 +160,7 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "muted": subscription.muted,
         "private": subscription.private,
         "original": subscription.original,
+        "notify": subscription.notify,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),

@@ -78,6 +78,7 @@ class Preferences:
     notify_import: bool = True
     notify_export: bool = True
     notify_feed: bool = True
+    notify_entries: bool = True
     push_follower: bool = False
     push_request: bool = True
     push_reshare: bool = False
@@ -87,6 +88,7 @@ class Preferences:
     push_mention: bool = True
     push_import: bool = False
     push_export: bool = False
+    push_entries: bool = True
     keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 

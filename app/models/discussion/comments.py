@@ -141,6 +141,7 @@ class NotificationKind(enum.StrEnum):
     IMPORT = "import"
     EXPORT = "export"
     FEED = "feed"
+    ENTRIES = "entries"
 
     @property
     def setting(self) -> str:

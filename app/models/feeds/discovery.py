@@ -88,6 +88,7 @@ class Discovered:
 
     Attributes:
         more: there were more candidates than discovery fetches.
+        detail: why an address was refused, for :func:`app.web.view.i18n.describe_refusal`.
         pages: keys of the addresses of the page that was read, before and after redirects.
         icons: the icons that this page announces, best first.
     """
@@ -98,6 +99,7 @@ class Discovered:
     more: bool = False
     pages: tuple[str, ...] = ()
     icons: tuple[str, ...] = ()
+    detail: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ class Discovery:
     Attributes:
         key: its number; use it to poll while ``wait`` is true.
         wait: whether it is still running; ``step`` describes the current step.
-        error, message: the error word and its sentence, if it ended without a feed.
+        error, message: the error word and its sentence, if it ended without a feed. detail: as in
+            :class:`Discovered`; never part of an answer for programs.
         more: there were more candidates than discovery fetches.
     """
 
@@ -128,6 +131,7 @@ class Discovery:
     error: str | None = None
     message: str | None = None
     more: bool = False
+    detail: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the response for clients: ``{"wait": true, …}``, feeds, or an error with its message."""

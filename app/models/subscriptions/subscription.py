@@ -29,6 +29,7 @@ class Subscription(NamedTuple):
             that is hidden from lists of all feeds.
         private: the user keeps the feed to themselves, so they can't share its entries.
         original: titles in lists open the page at the feed's site.
+        notify: the user is notified of new entries.
     """
 
     id: int
@@ -45,6 +46,7 @@ class Subscription(NamedTuple):
     muted: bool = False
     private: bool = False
     original: bool = False
+    notify: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -145,7 +145,9 @@ class DiscoveryService:
             return Discovery(key, result.address, feeds=feeds, more=result.more)
         # Only administrators learn what listens on which host (S13).
         word = get_public_word(result.error, admin=actor.has_permission(Permission.ADMIN_SEE))
-        return Discovery(key, result.address, error=word, message=get_search_message(word))
+        return Discovery(
+            key, result.address, error=word, message=get_search_message(word), detail=result.detail
+        )
 
     def _offered(self, actor: Actor, found: Sequence[FoundFeed]) -> tuple[FoundFeed, ...]:
         """Add to each feed its subscriber count and whether the actor subscribes: the result may be older."""

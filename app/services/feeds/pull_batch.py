@@ -88,10 +88,11 @@ class PullBatch:
         announce: Announce | None,
         secrecy: SecrecyPort | None = None,
         thumbs: Announce | None = None,
+        notify: Announce | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._digester, self._claim = digester, claim
-        self._progress, self._announce = progress, announce
+        self._progress, self._announce, self._notify = progress, announce, notify
         self._secrecy, self._thumbs = secrecy, thumbs
         self._luck = digester.make_batch_rng()
         self._rests: list[tuple[int, dt.timedelta]] = []
@@ -207,9 +208,15 @@ class PullBatch:
         self._feeds.record_fetches(
             [d.record._replace(new=stored.new) for d, stored in zip(digests, results, strict=True)]
         )
-        if self._announce:
-            self._announce({stored.feed_id: stored.new for stored in results if stored.new})
+        self._tell_readers({stored.feed_id: stored.new for stored in results if stored.new})
         self._request_thumbs(digests, results)
+
+    def _tell_readers(self, new: dict[int, int]) -> None:
+        """Tell open pages of new entries, and notify the readers who asked for it."""
+        if self._announce:
+            self._announce(new)
+        if self._notify and new:
+            self._notify(new)
 
     def _request_thumbs(self, digests: list[Digest], results: Sequence[StoreResult]) -> None:
         """Let the pictures of new entries be fetched ahead."""

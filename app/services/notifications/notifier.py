@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, ParamSpec
 
 from app import clock, logs
@@ -114,6 +114,15 @@ class Notifier:
     def notify_export_finished(self, user_id: int) -> None:
         """Notify a user that their data export is ready; there is one export at a time."""
         self._tell(user_id, NotificationKind.EXPORT, 0, 0)
+
+    @_by_the_way
+    def notify_new_entries(self, entries: Mapping[int, int]) -> None:
+        """Notify the readers who asked for it of new entries (feed → number), in one row for each feed."""
+        now, kind = clock.now(), NotificationKind.ENTRIES
+        for feed_id, user_id in self._notes.find_notified(list(entries)) if entries else ():
+            self._notes.notify_entries(user_id, feed_id, entries[feed_id], now)
+            self._events.notify_counts(user_id)
+            self._push.notify_devices(user_id, kind, feed_id, now)
 
     def _mention(self, share: Share, text: str, by: int, comment_id: int, told: set[int]) -> None:
         names = find_mentions(text)

@@ -41,6 +41,8 @@ def build_path(note: NotificationRow) -> str:
     """Return the path that a notification links to; empty: no link."""
     if note.kind is NotificationKind.FEED:
         return f"/feeds/{note.subject}"
+    if note.kind is NotificationKind.ENTRIES:
+        return f"/read/feed/{note.subject}"
     if note.kind is NotificationKind.IMPORT:
         return f"/imports/{note.subject}"
     if note.kind is NotificationKind.EXPORT:
@@ -100,6 +102,7 @@ _TITLES: Mapping[NotificationKind, Callable[[Translations], str]] = {
     NotificationKind.MENTION: lambda words: words.gettext("New mention"),
     NotificationKind.IMPORT: lambda words: words.gettext("Import finished"),
     NotificationKind.EXPORT: lambda words: words.gettext("Export ready"),
+    NotificationKind.ENTRIES: lambda words: words.gettext("New entries"),
 }
 
 
@@ -154,6 +157,11 @@ def _export(note: NotificationRow, who: str, what: str, words: Translations) -> 
     return words.gettext("Your export is ready")
 
 
+def _entries(note: NotificationRow, who: str, what: str, words: Translations) -> str:
+    found = words.ngettext("%(num)s new entry in %(what)s", "%(num)s new entries in %(what)s", note.count)
+    return found % {"num": note.count, "what": what}
+
+
 _SENTENCES: Mapping[NotificationKind, Callable[[NotificationRow, str, str, Translations], str]] = {
     NotificationKind.FOLLOWER: _follower,
     NotificationKind.REQUEST: _request,
@@ -164,6 +172,7 @@ _SENTENCES: Mapping[NotificationKind, Callable[[NotificationRow, str, str, Trans
     NotificationKind.MENTION: _mention,
     NotificationKind.IMPORT: _import,
     NotificationKind.EXPORT: _export,
+    NotificationKind.ENTRIES: _entries,
 }
 
 

@@ -217,12 +217,14 @@ class SubscriptionService:
         paused: bool | None = None,
         hidden: bool | None = None,
         original: bool | None = None,
+        notify: bool | None = None,
     ) -> Subscription:
         """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
 
         Args:
             hidden: hide the feed from the lists of all feeds; its folders still show it.
             original: let titles in lists open the page at the feed's site.
+            notify: notify the actor of new entries.
 
         Everything is checked before the first change: all changes are made, or none.
 
@@ -231,7 +233,7 @@ class SubscriptionService:
             InvalidError: the subscription is to a person, who can be neither paused nor hidden here.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
-        flags = {"muted": hidden, "original": original}
+        flags = {"muted": hidden, "original": original, "notify": notify}
         changes: dict[str, Any] = {name: bool(on) for name, on in flags.items() if on is not None}
         if paused is not None or changes:
             self._fetched(actor, feed_id)

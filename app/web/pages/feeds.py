@@ -57,6 +57,7 @@ class Edit:
     view: str = declare_text(max=16, default="", one_of=("", *VIEWS))
     hidden: bool = False
     original: bool = False
+    notify: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +174,7 @@ def update_feed(feed_id: int) -> Response:
         folder_ids=tuple(dict.fromkeys(folders)),
         hidden=form.hidden,
         original=form.original,
+        notify=form.notify,
     )
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
     if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:

@@ -32,6 +32,7 @@ _ICONS: Mapping[NotificationKind, str] = {
     NotificationKind.IMPORT: "download",
     NotificationKind.EXPORT: "download",
     NotificationKind.FEED: "warn",
+    NotificationKind.ENTRIES: "bell",
 }
 
 

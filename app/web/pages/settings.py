@@ -109,6 +109,7 @@ class Notifications:
     notify_import: bool = False
     notify_export: bool = False
     notify_feed: bool = False
+    notify_entries: bool = False
     push_follower: bool = False
     push_request: bool = False
     push_reshare: bool = False
@@ -118,6 +119,7 @@ class Notifications:
     push_mention: bool = False
     push_import: bool = False
     push_export: bool = False
+    push_entries: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

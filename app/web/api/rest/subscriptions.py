@@ -112,7 +112,7 @@ class SubscriptionChange(Body, frozen=True):
     `title`: empty for the feed's own title. `folder_ids` replaces all of the feed's folders. `private`: you
     can't share the feed's entries, and your shares of them are visible only to you until you change it back.
     `hidden`: the stream `all` leaves the feed out; its folders don't. `original`: titles in lists of the web
-    pages open the page at the feed's site.
+    pages open the page at the feed's site. `notify`: you get notifications of new entries.
     """
 
     title: Title | UnsetType = UNSET
@@ -121,6 +121,7 @@ class SubscriptionChange(Body, frozen=True):
     private: bool | UnsetType = UNSET
     hidden: bool | UnsetType = UNSET
     original: bool | UnsetType = UNSET
+    notify: bool | UnsetType = UNSET
 
 
 class SubscriptionKept(Shape, frozen=True):
@@ -133,6 +134,7 @@ class SubscriptionKept(Shape, frozen=True):
     private: bool
     hidden: bool
     original: bool
+    notify: bool
 
 
 class Address(Body, frozen=True):
@@ -243,6 +245,7 @@ add_example(
         private=False,
         hidden=False,
         original=False,
+        notify=False,
     )
 )
 add_example(Address(url="https://blog.example.org/new-feed"))
@@ -345,6 +348,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         paused=paused,
         hidden=None if body.hidden is UNSET else body.hidden,
         original=None if body.original is UNSET else body.original,
+        notify=None if body.notify is UNSET else body.notify,
     )
     private = now.private if body.private is UNSET else body.private
     if private != now.private:
@@ -357,6 +361,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         private=private,
         hidden=is_hidden_site(now),
         original=now.original,
+        notify=now.notify,
     )
 
 
