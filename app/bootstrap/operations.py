@@ -55,7 +55,7 @@ class OperationsServices(Base):
     @lazy
     def cell_upkeep(self) -> CellService:
         """Cells: people, shares of new people, numbers that cross stores."""
-        return CellService(CellGateway(self.cells), self.gateways.outbox)
+        return CellService(CellGateway(self.cells, self.mover), self.gateways.outbox)
 
     @lazy
     def server_info(self) -> ServerInfoService:

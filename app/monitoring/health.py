@@ -40,6 +40,7 @@ from app.models.feeds.feed import StandbyState
 from app.models.jobs import redis_keys
 from app.models.jobs.redis_address import is_sentinel_url
 from app.models.media.cleaning import DiskCounts
+from app.models.operations.cells import HOME, parse_cells
 from app.models.operations.check_result import CheckResult, Severity
 from app.models.operations.disk_space import DiskSpace
 from app.models.transactions import ABANDONED_SECONDS, SERVER_PARAMETER
@@ -68,6 +69,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
     yield check_search(settings)
     yield check_pictures()
     yield from check_standby_indexes(settings)
+    yield from check_cells(settings)
     yield from check_orphans(settings)
 
 
@@ -201,10 +203,7 @@ def check_standby_indexes(settings: Settings) -> Iterator[CheckResult]:
 def check_orphans(settings: Settings) -> Iterator[CheckResult]:
     """Report the feeds that nobody subscribes to."""
     try:
-        with (
-            pymongo.timeout(_TIMEOUT_MS / 1000),
-            contextlib.closing(Store(settings.mongodb_uri, settings.mongodb_name)) as store,
-        ):
+        with _open_home(settings) as store:
             count = OrphanMapper(Cells(store, {}, settings.mongodb_name)).count()
     except (PyMongoError, StoreError, ValueError):
         return  # the check of MongoDB has said it, or the one of its indexes
@@ -281,6 +280,39 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
             f"MongoDB isn't responding ({shorten_error(e)}). Start 'eventr up', or check EVENTR_MONGODB_URI."
         )
         yield CheckResult("mongodb", Severity.FAIL, refusals.describe_refusal(e) or text)
+
+
+def check_cells(settings: Settings) -> Iterator[CheckResult]:
+    """Check the replica sets of people's data: do they respond, and is each that has people configured?"""
+    addresses = parse_cells(settings.cells)
+    for name, uri in addresses.items():
+        try:
+            with pymongo.MongoClient[dict[str, Any]](uri, serverSelectionTimeoutMS=_TIMEOUT_MS) as client:
+                problem = refusals.find_problem(client.admin.command("hello"))
+                _look_into(client, settings.mongodb_name)
+        except (PyMongoError, StoreError, ValueError) as e:
+            problem = refusals.describe_refusal(e) or f"It isn't responding ({shorten_error(e)})."
+        if problem is None:
+            yield CheckResult("cells", Severity.OK, f"The cell {name} responds.")
+        else:
+            text = f"The cell {name} can't be used, so its people can't read. {problem}"
+            yield CheckResult("cells", Severity.FAIL, text)
+    with contextlib.suppress(PyMongoError, StoreError, ValueError), _open_home(settings) as store:
+        for name, (people, _) in Cells(store, {}, settings.mongodb_name).places.count_people().items():
+            if name != HOME and name not in addresses:
+                text = (
+                    f"The cell {name} has people ({people}), but EVENTR_CELLS doesn't name it. Add it again."
+                )
+                yield CheckResult("cells", Severity.FAIL, text)
+
+
+@contextlib.contextmanager
+def _open_home(settings: Settings) -> Iterator[Store]:
+    with (
+        pymongo.timeout(_TIMEOUT_MS / 1000),
+        contextlib.closing(Store(settings.mongodb_uri, settings.mongodb_name)) as store,
+    ):
+        yield store
 
 
 def _media(database: Database[Any]) -> Iterator[CheckResult]:

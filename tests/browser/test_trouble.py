@@ -293,6 +293,31 @@ def test_a_list_waits_for_marks_that_hang_as_for_all_else_and_no_longer(
     expect(page.locator("#pending")).to_contain_text("not saved yet")
 
 
+def test_marks_made_while_the_account_moves_are_sent_again(site: Site, visit: Visit, ann: Actor) -> None:
+    feed = subscribe(site, ann, 2)
+    page = visit(login="ann", routes=True, expect="Failed to")
+    page.clock.install()
+    page.goto(f"/read/feed/{feed}")
+    moving = {"error": "moving", "message": "Your account is moving."}
+    page.route(
+        "**/entries/mark", lambda route: route.fulfill(status=503, headers={"Retry-After": "5"}, json=moving)
+    )
+    with page.expect_response("**/entries/mark"):
+        page.keyboard.press("j")
+        page.clock.run_for(600)
+    expect(page.locator("#pending")).to_have_text("1 change not saved yet. Your account is moving.")
+    page.unroute("**/entries/mark")
+    with page.expect_response("**/entries/mark") as saved:
+        page.clock.run_for(5_000)
+    assert saved.value.ok
+    expect(page.locator("#pending")).to_be_hidden()
+    entries = site.services.store.database["subscriptions"].find_one(
+        {"user_id": ann.user_id, "feed_id": feed}
+    )
+    assert entries is not None
+    assert entries["words"], "it is marked"
+
+
 def test_the_head_of_a_list_counts_that_list_while_another_one_comes(
     site: Site, visit: Visit, ann: Actor
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import datetime as dt
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.models.accounts.actor import Actor, Role
 from app.models.jobs import redis_keys
 from app.models.operations.cells import HOME, SLOTS, Place, PlaceState
+from app.models.operations.check_result import Severity
+from app.monitoring import health
 from tests.support import cells as support
 from tests.support import demo as demos
 from tests.support import moves, social, talking
@@ -261,12 +264,18 @@ def test_a_cell_that_is_down_hurts_only_its_people(
                 services.subscriptions.get(ann, feed)
         assert clock.now() - begun < dt.timedelta(seconds=30)
         assert services.subscriptions.get(bob, feed).feed_id == feed
+        [check] = health.check_cells(services.settings)
+        assert (check.word, CELL in check.text) == (Severity.FAIL, True)
         assert services.mappers.subscriptions.find_readers([feed]) == {feed: [bob.user_id]}
         assert services.gateways.outbox.settle_rows(clock.now()) == 0
         with pytest.raises(CellError):
             services.mappers.orphans.has_references(feed + 1)
     finally:
         second_cell.start()
+    [check] = health.check_cells(services.settings)
+    assert check.word is Severity.OK
+    [check] = health.check_cells(dataclasses.replace(services.settings, cells=""))
+    assert "The cell c1 has people (1)" in check.text
     support.wait_until(lambda: services.subscriptions.get(ann, feed).feed_id == feed)
     while services.gateways.outbox.settle_rows(clock.now()):
         pass

@@ -70,6 +70,28 @@ def test_commands_start_and_cancel_moves(services: Services) -> None:
         assert said in run(services, *words, code=2 if words == ("move", "ann") else 1), words
 
 
+def test_commands_list_cells_place_new_people_and_recount(services: Services) -> None:
+    add_user(services, "ann")
+    placed = run(services, "place", f"{HOME}=0", f"{CELL}=3")["cells"]
+    assert [(c["name"], c["people"], c["weight"], c["responding"]) for c in placed] == [
+        (HOME, 1, 0, True),
+        (CELL, 0, 3, True),
+    ]
+    bob = add_user(services, "bob").user_id
+    assert support.get_place(services, bob).cell == CELL
+    assert [c["people"] for c in run(services, "cells")["cells"]] == [1, 1]
+    feed = services.subscriptions.subscribe(Actor(bob), "https://one.example.org/feed").subscription.feed_id
+    assert run(services, "recount") == {"feeds": 1, "wrong_feeds": 1, "entries": 0, "wrong_entries": 0}
+    assert services.gateways.feeds.get(feed).subscribers == 1
+    assert run(services, "recount")["wrong_feeds"] == 0
+    for words, code, said in (
+        (("place", "c9=1"), 1, "There is no cell named c9."),
+        (("place", f"{CELL}=5000"), 1, "A share must be from 0 to 1000."),
+        (("place", CELL), 2, "Give a number"),
+    ):
+        assert said in run(services, *words, code=code), words
+
+
 def test_balance_and_drain_move_people_by_weight(services: Services) -> None:
     people = [add_user(services, f"user{number}").user_id for number in range(6)]
 

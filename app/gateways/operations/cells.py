@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.errors import StoreError
+from app.gateways.operations.moves import MoveGateway
 from app.mappers.mongo.cells import Cells
-from app.models.operations.cells import HOME, CellRow
+from app.models.operations.cells import CellRow
 
 
 class CellGateway:
     """Lists cells and sets their shares of new people."""
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
+    def __init__(self, cells: Cells, mover: MoveGateway) -> None:
+        self._cells, self._mover = cells, mover
 
     def is_configured(self, cell: str) -> bool:
         """Return whether a cell is configured; the home store always is."""
@@ -21,18 +22,15 @@ class CellGateway:
 
     def list_cells(self) -> list[CellRow]:
         """Return all cells, the home store first, and those that only ``places`` names last."""
-        counts, weights = self._cells.places.count_people(), self._cells.places.find_weights()
-        names = self._cells.names
-        if not any(weights.get(name) for name in names):
-            weights[HOME] = 1
-        rows = []
-        for name in [*names, *sorted(set(counts) - set(names))]:
-            people, moving = counts.get(name, (0, 0))
-            configured = name in names
-            rows.append(
-                CellRow(name, people, moving, weights.get(name, 0), configured, self._is_responding(name))
-            )
-        return rows
+        rows = [
+            CellRow(row.name, row.people, row.leaving, row.weight, True, self._is_responding(row.name))
+            for row in self._mover.list_cells()
+        ]
+        if not any(row.weight for row in rows):
+            rows[0] = rows[0]._replace(weight=1)  # new people stay at home until someone sets weights
+        counts = self._cells.places.count_people()
+        others = sorted(set(counts).difference(self._cells.names))
+        return [*rows, *(CellRow(name, *counts[name], 0, False, False) for name in others)]
 
     def set_weights(self, weights: Mapping[str, int]) -> None:
         """Set the share of new people of these cells."""

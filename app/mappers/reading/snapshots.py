@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from bson.binary import Binary
 from pymongo import WriteConcern
 
+from app.errors import MovingError
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
@@ -58,7 +59,10 @@ class SnapshotMapper:
         if last is not None and last[0] == digest and last[2] <= snapshot.at < last[2] + REPEAT:
             return last[1]
         doc = {**content, "token": snapshot.token, "at": snapshot.at, "expires": expires}
-        self._snapshots.get(snapshot.user_id).insert_one(doc)
+        try:
+            self._snapshots.get(snapshot.user_id).insert_one(doc)
+        except MovingError:
+            return snapshot.token  # reading goes on while a person moves
         self._last.add(key, (digest, snapshot.token, snapshot.at), 1)
         return snapshot.token
 

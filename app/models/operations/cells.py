@@ -50,7 +50,7 @@ class CellRow(NamedTuple):
 
     Attributes:
         name: of the cell.
-        people: how many people are placed there; of the home store: those with a document in ``places``.
+        people: how many people live there.
         moving: how many of them are being moved.
         weight: share of new people; 0: none.
         configured: whether ``EVENTR_CELLS`` names it.

@@ -1,0 +1,57 @@
+"""The pages of a person whose account moves to another server: they can read, and their changes are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pymongo.database import Database
+
+from app import create_app
+from app.bootstrap.services import Services
+from app.errors import MovingError
+from app.models.operations.cells import HOME, Place, PlaceState
+from app.models.reading.stream import StreamQuery, StreamRef
+from app.web.security.sessions import get_cookie_name
+from tests.sharing.conftest import People
+from tests.support.cells import CELL, cell_db, second_cell, settings
+from tests.sync.rest.world import World
+from tests.web.conftest import Visitor
+from tests.web.test_access import MATRIX
+from tests.web.test_commands import LEFT_OUT, build_social_world, fill
+
+__all__ = ["cell_db", "second_cell", "settings"]
+
+
+@pytest.fixture
+def w(services: Services) -> World:
+    world = build_social_world(People(services))
+    ref = StreamRef.parse("all")
+    world.real["of_snapshot"] = services.reading.load_page(world.who, StreamQuery(ref)).snapshot
+    return world
+
+
+def test_while_an_account_moves_no_read_is_refused(
+    services: Services, cell_db: Database[Any], w: World
+) -> None:
+    visitor = Visitor(create_app(services.settings, services).test_client())
+    token = services.gateways.sessions.open_session(w.who.user_id, agent="", address="")
+    visitor.client.set_cookie(get_cookie_name(secure=False), token)
+    visitor.show_form()
+    before = {path: visitor.get(path).status_code for path in _paths(w)}
+    user_id = w.who.user_id
+    assert services.cells.places.update(Place(user_id, HOME), state=PlaceState.MIGRATING, to=CELL)
+    services.cells.forget_places()
+    assert {path: visitor.get(path).status_code for path in before} == before
+    assert sum(status == 200 for status in before.values()) > 50
+
+    mark = {"entry": w.real["theirs"], "read": "1"}
+    refused = visitor.post("/entries/mark", mark, Accept="application/json")
+    assert refused.status_code == 503
+    assert refused.headers["Retry-After"] == "5"
+    assert refused.json == {"error": "moving", "message": MovingError.default}
+
+
+def _paths(w: World) -> list[str]:
+    rules = [rule for rule, method in MATRIX if method == "GET" and rule not in LEFT_OUT]
+    return [fill(rule, w) for rule in rules]
