@@ -194,6 +194,7 @@ FOR_ALL = {
     "privacy.exports.find_stalled",
     "subscriptions.find_by_feed",
     "subscriptions.find_followers",
+    "subscriptions.find_notified",
     "subscriptions.find_readers",
     "subscriptions.find_readers_in_parts",
     "subscriptions.set_start",
