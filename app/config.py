@@ -682,6 +682,14 @@ class Settings:
     retention_bytes: int = _row(
         100 << 20, "Size of the entries kept per feed, as stored, in bytes", _between(1 << 20, 1 << 40)
     )
+    retention_total: int = _row(
+        0,
+        (
+            "Entries kept on the whole server; beyond that, the oldest entries of feeds that nobody has "
+            "opened for a week or more are deleted; 0: no limit"
+        ),
+        _between(0, 10**11),
+    )
     orphan_days: int = _row(
         30,
         (

@@ -33,6 +33,7 @@ MODULES = (
     "workers.tasks.orphans",
     "workers.tasks.personal_exports",
     "workers.tasks.push",
+    "workers.tasks.retention",
     "workers.tasks.hourly_report",
     "workers.tasks.search",
     "workers.tasks.secrecy",

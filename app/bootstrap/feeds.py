@@ -11,6 +11,7 @@ from app.services.feeds.discovery import DiscoveryService
 from app.services.feeds.orphans import OrphanService
 from app.services.feeds.pull import PullService
 from app.services.feeds.refresh_requests import RefreshRequests
+from app.services.feeds.retention_budget import RetentionBudgetService
 from app.services.feeds.websub import WebsubService
 from app.services.sharing.secrecy import SecrecyService
 
@@ -56,6 +57,12 @@ class FeedServices(NotificationServices, MediaServices):
     def orphans(self) -> OrphanService:
         """Deletion of feeds that nobody reads; for workers and the updater."""
         return OrphanService(self.gateways.orphans, self.settings)
+
+    @lazy
+    def retention_budget(self) -> RetentionBudgetService:
+        """Deletion of entries beyond the installation's budget; for workers and the updater."""
+        is_enabled = self.settings.retention_total > 0
+        return RetentionBudgetService(self.gateways.retention_budget, is_enabled=is_enabled)
 
     @lazy
     def websub(self) -> WebsubService:

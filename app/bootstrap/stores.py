@@ -25,6 +25,7 @@ from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.orphans import OrphanGateway
 from app.gateways.feeds.retention import RetentionGateway
+from app.gateways.feeds.retention_budget import RetentionBudgetGateway
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.imports.archives import ArchiveGateway
 from app.gateways.imports.exports import ExportGateway
@@ -95,6 +96,7 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.feeds.fetches import FetchMapper
 from app.mappers.feeds.orphans import OrphanMapper
 from app.mappers.feeds.poll_results import PollResultMapper
+from app.mappers.feeds.retention_budget import RetentionBudgetMapper
 from app.mappers.feeds.websubs import WebsubMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.imports.packs import PackMapper
@@ -172,6 +174,7 @@ class Mappers:
         self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
         self.orphans = OrphanMapper(cells)
+        self.retention_budget = RetentionBudgetMapper(database)
         self.secrecy_marks = SecrecyMarkMapper(database)
         self.entry_keys = EntryKeyMapper(database)
         self.arrivals = ArrivalMapper(database)
@@ -277,6 +280,9 @@ class Gateways:
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
         self.fetch_secrets = FetchSecrets(settings.secret_key)
         self.retention = RetentionGateway(m.feeds, m.entries, keep=keep, keep_bytes=keep_bytes)
+        self.retention_budget = RetentionBudgetGateway(
+            m.retention_budget, m.entries, budget=settings.retention_total
+        )
         self.orphans = OrphanGateway(store, m.orphans, m.index_marks, m.files)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)
         self.subscriptions = SubscriptionGateway(

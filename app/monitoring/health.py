@@ -26,6 +26,7 @@ from app.embedded import known_holes, programs
 from app.errors import StartupError, StoreError
 from app.feeds.websub import subscriber
 from app.mappers.feeds.orphans import OrphanMapper
+from app.mappers.feeds.retention_budget import RetentionBudgetMapper
 from app.mappers.media.blobs import BlobMapper
 from app.mappers.media.cleaning import DISK_WALK, CleaningMapper
 from app.mappers.media.uploads import UploadMapper
@@ -273,6 +274,7 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
                 yield _short(settings, space, "MongoDB")
             yield _schema(client[settings.mongodb_name])
             yield _indexes(settings, client)
+            yield from _entry_budget(settings, client[settings.mongodb_name])
             yield from _media(client[settings.mongodb_name])
             yield from _homes(settings, client[settings.mongodb_name])
     except (PyMongoError, StoreError, ValueError) as e:
@@ -313,6 +315,26 @@ def _open_home(settings: Settings) -> Iterator[Store]:
         contextlib.closing(Store(settings.mongodb_uri, settings.mongodb_name)) as store,
     ):
         yield store
+
+
+def _entry_budget(settings: Settings, database: Database[Any]) -> Iterator[CheckResult]:
+    """Compare the number of entries with their budget, if there is one."""
+    if not (budget := settings.retention_total):
+        return
+    rows = RetentionBudgetMapper(database)
+    count = rows.count_entries()
+    text = f"{count:,} entries of at most {budget:,} (EVENTR_RETENTION_TOTAL)"
+    if count <= budget:
+        yield CheckResult("entries", Severity.OK, f"{text}.")
+    elif rows.get_position().rests_until is None:
+        yield CheckResult("entries", Severity.WARN, f"{text}. Eventr is deleting the oldest unopened ones.")
+    else:
+        yield CheckResult(
+            "entries",
+            Severity.WARN,
+            f"{text}. The rest is new, starred, tagged or shared, or in feeds that were opened lately. "
+            "Raise the limit, or lower EVENTR_RETENTION_ENTRIES.",
+        )
 
 
 def _media(database: Database[Any]) -> Iterator[CheckResult]:

@@ -32,7 +32,7 @@ from tests.support.database import NOW, World, guid
 Doc = dict[str, Any]
 READS = ("find", "aggregate", "distinct", "count", "findAndModify", "update", "delete")
 #: Collections that must be asked for by their key: giants are spread by it, cells are found by it.
-KEYS = {name: key for name, (home, key) in PLACEMENTS.items() if home is not Home.HOME}
+KEYS = {name: key for name, (home, key) in PLACEMENTS.items() if home in (Home.GIANT, Home.CELL)}
 #: Asked for on behalf of no user: by the feed, or because somebody waits.
 OF_FEEDS = {"subscriptions": "feed_id", "imports": "state"}
 USED = {"subscriptions", "folders", "marks", "snapshots", "undos", "removals", "tags", "searches"}

@@ -40,6 +40,7 @@ class Task(enum.StrEnum):
     TEND_UPLOADS = "media.tend"
     FLUSH_USAGE = "usage.flush"
     RETAIN = "maintenance.retain"
+    TRIM = "maintenance.trim"
     COLLECT = "maintenance.collect"
     SECRECY = "maintenance.secrecy"
     REPORT = "maintenance.report"
