@@ -8,13 +8,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import psutil
 import pytest
 
+from app.config import Settings
 from app.feeds.parse import parse
-from bench import docs, farm, harness, polling, soak, system
+from bench import docs, farm, harness, polling, scale, scale_people, soak, system
 from bench.family import Family
 from bench.harness import Bench, Cpu, Figure
 
@@ -232,3 +234,30 @@ def test_no_scheduler_dominates_ours_on_the_corpus() -> None:
     assert not [name for name, found in scores.items() if found.dominates(scores["eventr"])]
     assert scores["eventr"].polls < scores["fixed_15"].polls
     assert scores["eventr"].p95 < scores["fixed_60"].p95
+
+
+def _simulate(**given: float) -> scale_people.PollOutcome:
+    fields: dict[str, Any] = {"people": 1, "feeds": 500, "interval": 600, "seconds": 3600, **given}
+    return scale_people.PollSimulation(scale_people.Assumptions(**fields), 1000.0, Settings()).run()
+
+
+def test_simulated_polls_come_in_time_unless_their_host_limits_them() -> None:
+    free = _simulate(hosts=1e6)
+    assert free.polls == pytest.approx(500 / 600, rel=0.01)
+    assert free.late_p95 <= 5, "the updater looks every five seconds"
+    # One host has all 4,800 feeds, and its row in the settings allows 20 requests per second.
+    allowed = _simulate(feeds=4800, hosts=1e-9)
+    assert allowed.polls == pytest.approx(8, rel=0.01)
+    limited = _simulate(feeds=24_000, hosts=1e-9)
+    assert limited.polls == pytest.approx(20, rel=0.01)
+    assert limited.late_p95 == pytest.approx(24_000 / 20 - 600, rel=0.1)
+
+
+def test_simulated_workers_that_are_too_slow_let_the_queue_grow() -> None:
+    assert _simulate(hosts=1e6, utilization=2.0).queue > 5 * _simulate(hosts=1e6).queue
+
+
+def test_scale_names_sizes_and_percentiles() -> None:
+    assert [scale.format_size(n) for n in (1000, 100_000, 10**6, 10**7)] == ["1k", "100k", "1m", "10m"]
+    assert scale_people.compute_percentile(range(1, 101), 0.95) == 95
+    assert scale_people.compute_percentile([], 0.95) == 0

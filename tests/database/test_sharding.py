@@ -22,10 +22,11 @@ ENTRIES = {"self._entries", "self._stored"}
 KEY = "feed_id"
 STATEMENTS = {"find", "find_one", "aggregate", "count_documents", "distinct", "find_one_and_update"}
 STATEMENTS |= {"find_one_and_delete", "update_one", "update_many", "delete_one", "delete_many"}
-#: The first two get the query from functions that name the feeds (the explain test sees them); the others
-#: compare all entries with the search index or with pictures, in the background.
+#: The first two get the query from functions that name the feeds (the explain test sees them). The others run
+#: in the background: they compare all entries with the search index or pictures, or recount their stars.
 WITHOUT_FEED = {"entry_keys._pages", "entry_keys._roots"}
 WITHOUT_FEED |= {"index_queue.find_entry_ids", "index_queue.find_entry_numbers", "sources.find_rotten"}
+WITHOUT_FEED |= {"entries.set_star_count", "outbox._iterate_stars"}
 PAGE = Path(__file__).parents[2] / "docs" / "design" / "sharding.md"
 
 
