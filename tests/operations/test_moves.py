@@ -211,6 +211,21 @@ def test_inserts_of_frozen_processes_are_swept_for_an_hour(
     assert cell_db["folders"].find_one({"_id": 99})
 
 
+def test_a_run_that_dies_right_at_the_switch_leaves_time_for_readers(
+    services: Services, home: Database[Any], cell_db: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody was told of the switch, and nothing says since when the old cell has been left."""
+    monkeypatch.setattr(services.mappers.moves, "set_times", lambda *_: None)
+    services.mover.start(ANN, CELL)
+    services.mover.run(ANN, clock.now())
+    monkeypatch.undo()
+    assert services.mover.run(ANN, clock.now()).state == "later"
+    assert services.mover.run(ANN, clock.now()).state == "later"
+    assert support.count(home, ANN)
+    assert services.mover.run(ANN, clock.now() + CLEAN_AFTER).state == "normal"
+    assert not support.count(home, ANN)
+
+
 def test_a_run_that_was_taken_over_writes_nothing(
     services: Services, home: Database[Any], cell_db: Database[Any]
 ) -> None:

@@ -47,6 +47,8 @@ log = logs.get(__name__)
 NOTICE_SECONDS = 0.35
 #: Longest wait for writes that had begun before; sweeps find the writes of processes that are frozen longer.
 DRAIN_SECONDS = 10.0 + TRANSACTION_SECONDS
+#: Writes that began so long ago are waited for while the person can still write.
+OLD_SECONDS = 0.2
 #: Passes of the copy while the person goes on writing, and changes that the last one may leave.
 PASSES, FEW = 5, 200
 #: Passes while writes are refused; more would mean that they aren't.
@@ -180,7 +182,12 @@ class MoveGateway:
         place = self._find(user_id)
         if not place.step:
             return self._sweep(place, now)
-        due = self._moves.find_due_time(user_id)
+        due = self._moves.find_due_time(place)
+        if due is None and place.step == MoveStep.CLEAN:
+            # The run that switched died at once: no process was notified, and the time is unknown.
+            self._set_times(place)
+            self._announce()
+            return MoveResult("later")
         if due is not None and due > now:
             return MoveResult("later")
         try:
@@ -208,10 +215,13 @@ class MoveGateway:
         if changed is None:
             raise StaleRunError(user_id=place.user_id)
         if changed.step != place.step:
-            now = clock.now()
-            wait = CLEAN_AFTER if changed.step == MoveStep.CLEAN else dt.timedelta()
-            self._moves.set_times(place.user_id, changed.epoch, now, now + wait)
+            self._set_times(changed)
         return changed
+
+    def _set_times(self, place: Place) -> None:
+        now = clock.now()
+        wait = CLEAN_AFTER if place.step == MoveStep.CLEAN else dt.timedelta()
+        self._moves.set_times(place, now, now + wait)
 
     def _sweep(self, place: Place, now: dt.datetime) -> MoveResult:
         """Carry over what frozen processes have inserted in a cell that the person had left."""
@@ -322,6 +332,7 @@ class _Run:
 
     # -- while writes are refused
     def _refuse_and_switch(self) -> None:
+        self._wait_for_old_writes()
         began = time.monotonic()
         self._change(state=PlaceState.MIGRATING, step=MoveStep.DRAIN.value)
         self._gateway._announce()
@@ -340,6 +351,15 @@ class _Run:
         self._refused = time.monotonic() - began
         self._stop("switched")
         self._gateway._announce()
+
+    def _wait_for_old_writes(self) -> None:
+        """Wait for writes that take long, before the person's writes are refused.
+
+        Such as a transaction of a process that was killed: MongoDB ends it after 5 s.
+        """
+        end = time.monotonic() + DRAIN_SECONDS
+        while time.monotonic() < end and self._from.has_writes_since(OLD_SECONDS):
+            time.sleep(0.1)
 
     def _drain(self, began: float) -> None:
         """Wait until the writes that had begun before the mark have ended."""
@@ -378,7 +398,8 @@ class _Run:
         # After the switch, ``cell`` is the new one and ``to`` the old one.
         new, old = self._from, self._to
         began = self._gateway._moves.find_step_start(self._place.user_id) or now
-
+        # Also before the old documents are deleted: they say which numbers count the person.
+        self._gateway._settle(self._place.user_id, (self._place.to, self._place.cell))
         for name in NAMES:
 
             def keep(batch: list[bytes], name: str = name) -> None:

@@ -262,12 +262,14 @@ class Cells:
         if self._read_epoch is not None and (epoch := self._read_epoch()) != self._epoch:
             self.forget_places()
             self._epoch = epoch
-        place, until = self._kept.get(user_id, (None, 0.0))
+        # Another thread may forget all places while this one reads; its old place must not be kept then.
+        kept = self._kept
+        place, until = kept.get(user_id, (None, 0.0))
         if place is None or now >= until:
             place = self.places.read_place(user_id) or Place(user_id, HOME)
-            if len(self._kept) >= KEPT_PLACES:
-                self._kept = {}
-            self._kept[user_id] = place, now + KEPT_SECONDS
+            if len(kept) >= KEPT_PLACES:
+                kept.clear()
+            kept[user_id] = place, now + KEPT_SECONDS
         return place
 
     def place_new(self, user_id: int) -> None:
@@ -342,9 +344,15 @@ class Cells:
         if not self.is_spread:
             return self.home.run_in_transaction(operation)
         place = self.find_place(user_id)
-        if place.state is PlaceState.MIGRATING:
-            raise MovingError(user_id=user_id)
-        return self.get_store(place.cell).run_in_transaction(operation)
+
+        def run_unless_moving(session: Session) -> T:
+            # At each attempt: it may repeat for seconds, and the mover only waits for open transactions.
+            found = self.find_place(user_id)
+            if found.state is PlaceState.MIGRATING or found.cell != place.cell:
+                raise MovingError(user_id=user_id)
+            return operation(session)
+
+        return self.get_store(place.cell).run_in_transaction(run_unless_moving)
 
     def prepare(self) -> None:
         """Create the indexes of people's data in all cells; safe to repeat.

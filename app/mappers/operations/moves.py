@@ -1,8 +1,8 @@
 """What the mover keeps in a person's place beside where they live; in the home store.
 
-    places  {…, at, due, sweeps: [{cell, moved, done}], sweep_at}
+    places  {…, at, due, timed, sweeps: [{cell, moved, done}], sweep_at}
 
-``at``: when the step began; ``due``: when it goes on; ``sweep_at``: the next sweep of a cell that they left.
+``at``: when the step ``timed`` began; ``due``: when it goes on; ``sweep_at``: the next sweep of an old cell.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pymongo.database import Database
 
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
-from app.models.operations.cells import HOME
+from app.models.operations.cells import HOME, Place
 from app.models.operations.moves import CANCELLABLE, SWEEPS, MoveRow, MoveStep, Sweep
 
 #: Places with a move; exactly the condition of the index ``moving``.
@@ -38,14 +38,15 @@ class MoveMapper:
         return list(dict.fromkeys([*found, *(doc["_id"] for doc in swept)]))
 
     @translate_errors
-    def set_times(self, user_id: int, epoch: int, now: dt.datetime, due: dt.datetime) -> None:
-        """Record when the step of this epoch began, and when it goes on."""
-        self._places.update_one({"_id": user_id, "epoch": epoch}, {"$set": {"at": now, "due": due}})
+    def set_times(self, place: Place, now: dt.datetime, due: dt.datetime) -> None:
+        """Record when the step of a place began, and when it goes on."""
+        values = {"at": now, "due": due, "timed": place.step}
+        self._places.update_one({"_id": place.user_id, "epoch": place.epoch}, {"$set": values})
 
     @translate_errors
-    def find_due_time(self, user_id: int) -> dt.datetime | None:
-        """Return when a person's move goes on; None: at once."""
-        doc = self._places.find_one({"_id": user_id}, {"_id": 0, "due": 1})
+    def find_due_time(self, place: Place) -> dt.datetime | None:
+        """Return when a person's move goes on; None: no time was recorded for this step."""
+        doc = self._places.find_one({"_id": place.user_id, "timed": place.step}, {"_id": 0, "due": 1})
         return doc.get("due") if doc else None
 
     @translate_errors
