@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from app.models.reading.stream import StreamQuery, StreamRef
 from app.services.accounts.sign_in import Client
 from app.web.security.kept_pages import get_mark_name
 from tests.browser.conftest import Site, recognised, watched
@@ -179,12 +180,21 @@ def test_marks_made_elsewhere_appear_in_the_kept_page(site: Site, open_page: Ope
     feed = follow(site.services, actor, ["feeds/rss/zerokspot.com-71d236.xml"])[0]
     page = open_page()
     _go(page, "/read/all")
-    count = page.locator(".tree a[data-all] b")
+    count, own = page.locator(".tree a[data-all] b"), page.locator(f'.tree a[href="/read/feed/{feed}"] b')
     expect(count).not_to_have_text("")
+    expect(own).to_have_text(count.inner_text())
     page.goto("/settings")
     site.services.marking.mark_feeds(actor, [feed])
     assert _back(page)
     expect(count).to_have_text("")
+    expect(own).to_have_text("")
+    # And forth and back again: the entry that was read there counts here as well.
+    entry = site.services.reading.load_page(actor, StreamQuery(StreamRef.parse("all"))).rows[0].id
+    page.goto("/settings")
+    site.services.reading.mark(actor, [entry], False)
+    assert _back(page)
+    expect(own).to_have_text("1")
+    expect(count).to_have_text("1")
 
 
 @pytest.mark.usefixtures("ann")
