@@ -18,7 +18,7 @@ from bench.web import ask, site
 
 #: Requests of each round. Rounds with and without the cache alternate.
 REQUESTS = 40
-ROUNDS = 7
+ROUNDS = 5
 #: Main process, web workers, MongoDB, Redis.
 Costs = dict[str, list[float]]
 
@@ -58,26 +58,28 @@ def _compare(
     rounds: int,
 ) -> None:
     cost: dict[bool, Costs] = {on: {"mongod": [], "redis": [], "web": []} for on in sites}
-    clients = {on: http.client.HTTPConnection("127.0.0.1", port) for on, (port, _) in sites.items()}
     webs = {on: _list_web(port) for on, (port, _) in sites.items()}
-    for on, client in clients.items():
-        for _ in range(10):
-            ask(client, sites[on][1], "/read/all", part)
+    for port, cookie in sites.values():
+        _ask_often(port, cookie, part, 10)
     for _ in range(rounds):
-        for on, client in clients.items():
+        for on, (port, cookie) in sites.items():
             with Cpu(servers[0]) as mongod, Cpu(servers[1]) as redis, Cpu(*webs[on]) as web:
-                for _ in range(REQUESTS):
-                    ask(client, sites[on][1], "/read/all", part)
+                _ask_often(port, cookie, part, REQUESTS)
             for name, cpu in (("mongod", mongod), ("redis", redis), ("web", web)):
                 cost[on][name].append(1000 * cpu.others / REQUESTS)
-    for client in clients.values():
-        client.close()
     for name in ("mongod", "redis", "web"):
         off, on = (statistics.median(cost[on][name]) for on in (False, True))
         bench.note(f"{label}: {name} {off:.2f} ms without, {on:.2f} ms with the cache")
     percents = [100 * on / off for off, on in zip(cost[False]["mongod"], cost[True]["mongod"], strict=True)]
     limit = 60 if label.endswith("_1000") else 105
     bench.figure(f"cache.mongod_{label}_percent", percents, "%", at_most=limit)
+
+
+def _ask_often(port: int, cookie: str, part: str, count: int) -> None:
+    client = http.client.HTTPConnection("127.0.0.1", port)
+    for _ in range(count):
+        ask(client, cookie, "/read/all", part)
+    client.close()
 
 
 def _find(family: list[psutil.Process], name: str) -> int:

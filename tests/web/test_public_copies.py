@@ -10,6 +10,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from app import create_app
+from app.adapters.redis import change_log
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
@@ -41,6 +42,7 @@ class Site:
 
 @pytest.fixture
 def site(people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setattr(change_log, "TIMEOUT", 5.0)
     people.open(ann)
     people.open(bob)
     (entry,) = people.blog([ann])
