@@ -71,7 +71,7 @@ def _compare(
         off, on = (statistics.median(cost[on][name]) for on in (False, True))
         bench.note(f"{label}: {name} {off:.2f} ms without, {on:.2f} ms with the cache")
     percents = [100 * on / off for off, on in zip(cost[False]["mongod"], cost[True]["mongod"], strict=True)]
-    limit = 60 if label.endswith("_1000") else 105
+    limit = 60 if label == "page_1000" else 105
     bench.figure(f"cache.mongod_{label}_percent", percents, "%", at_most=limit)
 
 
