@@ -226,6 +226,21 @@ def test_a_run_that_dies_right_at_the_switch_leaves_time_for_readers(
     assert not support.count(home, ANN)
 
 
+def test_an_account_is_deleted_after_its_move(
+    services: Services, home: Database[Any], cell_db: Database[Any]
+) -> None:
+    """The mover had copied documents, and nobody would look for them once the place is gone."""
+    services.mover.start(ANN, CELL)
+    services.mover._at = lambda _, point: None if point != "copied" else services.mover.cancel(ANN)
+    services.mover.run(ANN, clock.now())
+    assert support.count(cell_db, ANN)
+    assert not services.mappers.erasure.erase(ANN, clock.now())
+    services.mover._at = lambda *_: None
+    support.work(services, ANN)
+    assert services.mappers.erasure.erase(ANN, clock.now())
+    assert support.count(cell_db, ANN) == support.count(home, ANN) == 0
+
+
 def test_a_run_that_was_taken_over_writes_nothing(
     services: Services, home: Database[Any], cell_db: Database[Any]
 ) -> None:

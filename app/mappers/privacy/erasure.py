@@ -72,6 +72,10 @@ class ErasureMapper:
         Returns:
             Whether the account is gone.
         """
+        if self._cells.is_spread:
+            place = self._cells.places.read_place(user_id)
+            if place is not None and place.step:
+                return False  # the mover still holds copies of the documents, and ends in a moment
         mine = self._cells.get_database(user_id, write=True)
         for name in list_owned_collections():
             if name not in COUNTED:
