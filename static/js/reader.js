@@ -133,7 +133,7 @@ function clicked(event) {
   const link = event.target.closest("a");
   const row = link?.closest(".row");
   if (link?.matches(".out")) return rows.setRead(row, true);
-  if (row && link.matches("h2 a, .whole-more")) panes.open(row, { pointed: event.detail > 0 });
+  if (row && link.matches("h2 a, .in, .whole-more")) panes.open(row, { pointed: event.detail > 0 });
   else if (link?.closest("#more")) list.more();
   else if (link?.matches("[data-stream]")) panes.go(link.href);
   else if (link?.matches("[data-close]")) panes.close();

@@ -204,7 +204,13 @@ function dissolve(item) {
 export function start(place) {
   // Fill the menu when its own button opens it: for the item beside it.
   summary.addEventListener("click", () => menu.open || fill(tree.itemOf(holder)));
-  menu.addEventListener("toggle", () => menu.open && box.scrollIntoView({ block: "nearest" }));
+  menu.addEventListener("toggle", () => {
+    if (!menu.open) return;
+    // Below the last feeds there is no room: the menu would push the foot of the tree up.
+    const foot = document.querySelector(".tree-foot")?.getBoundingClientRect().top ?? innerHeight;
+    box.classList.toggle("up", summary.getBoundingClientRect().bottom + box.offsetHeight > foot);
+    box.scrollIntoView({ block: "nearest" });
+  });
   for (const kind of ["pointerover", "focusin"]) {
     place.addEventListener(kind, (event) => attach(tree.itemOf(event.target)));
   }

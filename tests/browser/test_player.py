@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from app import clock
 from app.models.accounts.actor import Actor
-from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.conftest import PHONE, WIDE, Site, log_in
 from tests.browser.test_list_looks import edges
 from tests.support.reader import add_user, pull, rss
 from tests.support.recordings import LENGTH, RecordingSite
@@ -162,6 +162,26 @@ def test_the_player_goes_on_while_the_page_shows_other_things(
     expect(bar).to_have_count(0)
     page.reload()
     expect(page.locator("html.js")).to_be_visible()
+    expect(bar).to_have_count(0)
+
+
+def test_a_player_ends_with_its_session(
+    site: Site, listen: Visit, ann: Actor, recordings: RecordingSite
+) -> None:
+    _allow(site, ann, recordings)
+    page = listen(login="ann")
+    _open(page)
+    page.keyboard.press("i")
+    bar = page.locator(".playbar")
+    expect(bar.get_by_role("button", name="Pause: Episode 1")).to_be_visible()
+    # The session ends elsewhere, so nothing in this tab hears of it; then someone logs in.
+    page.goto("/settings/reading")
+    page.wait_for_load_state("networkidle")
+    page.context.clear_cookies()
+    log_in(page, "ann")
+    page.goto("/subscriptions")
+    expect(page.locator("html.js")).to_be_visible()
+    page.wait_for_function("() => sessionStorage.getItem('eventr.player') === null")
     expect(bar).to_have_count(0)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from app.feeds import sites, urls
 from app.feeds.urls import hash_url, normalise_address, resolve, strip_tracking
+from app.models.feeds.hosts import is_same_site
 
 BARE = ["https://example.org/", "http://example.org/"]
 
@@ -265,3 +266,21 @@ def test_W22_common_public_addresses_are_not_secret(url: str) -> None:
 )
 def test_W22_a_link_or_file_with_an_access_key_is_found(url: str, has_key: bool) -> None:
     assert urls.has_access_key(url) is has_key
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("https://a.example/f", "https://a.example/g?x=1", True),
+        ("https://a.example:443/f", "https://a.example/f", True),
+        ("http://a.example/f", "https://a.example/f", True),
+        ("http://a.example:80/f", "https://a.example:443/f", True),
+        ("https://a.example/f", "http://a.example/f", False),
+        ("http://a.example:8080/f", "https://a.example/f", False),
+        ("https://a.example/f", "https://b.example/f", False),
+        ("https://a.example/f", "https://a.example:8443/f", False),
+        ("https://a.example/f", "https://a.example:x/f", False),
+    ],
+)
+def test_S09_what_is_sent_to_a_site_goes_to_it_alone(old: str, new: str, same: bool) -> None:
+    assert is_same_site(old, new) is same

@@ -252,7 +252,9 @@ def test_the_icon_of_a_deleted_feed_becomes_loose(
     now = clock.now()
     for days in (3, 6, 9):
         later = now + dt.timedelta(days=days)
-        orphans.delete_orphans(later - dt.timedelta(days=2), later, limit=10, is_over=lambda: False)
+        orphans.delete_orphans(
+            later - dt.timedelta(days=2), later, undone=later, limit=10, is_over=lambda: False
+        )
     assert site.store.database["feeds"].find_one({"_id": feed_id}) is None
     (file,) = list_files(site)
     assert file.owners == ()

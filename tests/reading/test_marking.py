@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import itertools
 
@@ -232,3 +233,18 @@ def test_a_feed_that_was_left_and_taken_again_has_nothing_to_take_back(world: Wo
     before = states(services, alice)
     services.reading.undo_mass_mark(alice, marked.undo)
     assert states(services, alice) == before
+
+
+@pytest.mark.parametrize("with_snapshot", [False, True])
+def test_the_list_of_all_marks_no_site_that_it_leaves_out(
+    world: World, alice: Actor, with_snapshot: bool
+) -> None:
+    # Someone who follows nobody: no person could be left out.
+    services, alice = world.services, dataclasses.replace(alice, social=False)
+    shown, hidden = follow(world, alice, [1, 2], [3, 4, 5])
+    services.subscriptions.update(alice, hidden, hidden=True)
+    page = services.reading.load_page(alice, StreamQuery(ALL))
+    snapshot = page.snapshot if with_snapshot else None
+    assert services.reading.mark_all(alice, ALL, snapshot=snapshot).count == 2
+    assert services.reading.mark_all(alice, StreamRef.parse(f"feed/{hidden}")).count == 3
+    assert services.reading.mark_all(alice, StreamRef.parse(f"feed/{shown}")).count == 0

@@ -17,7 +17,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import InvalidError, NotFoundError
+from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds.fetch.fetcher import Fetcher
 from app.feeds.urls import hash_url
 from app.gateways.feeds.fetch_secrets import FetchSecrets
@@ -352,3 +352,55 @@ def test_a_request_has_each_header_once() -> None:
     assert len(names) == len(set(names))
     assert [b"User-Agent", b"Mine/1"] in lines
     assert [b"Cookie", b"sid=c00kie-canary"] in lines
+
+
+def test_a_change_of_the_shared_feed_leaves_an_own_copy_its_login(services: Services, ann: Actor) -> None:
+    own = subscribe(services, ann, OPTIONS)
+    feed = services.gateways.feeds.get_or_create(URL, now=clock.now())
+    wanted = services.subscriptions.get(ann, own)._replace(feed_id=feed.id)
+    shared = services.gateways.subscriptions.add(wanted, feed, clock.now()).feed_id
+    with pytest.raises(ExistsError, match="already subscribe"):
+        set_options(services, ann, shared, FetchOptions(user_agent="Mine/2"))
+    assert services.subscriptions.get_fetch_options(ann, own) == OPTIONS
+
+
+def test_an_address_leads_to_the_own_copy_there(services: Services, ann: Actor) -> None:
+    subscribe(services, ann, OPTIONS)
+    other = services.subscriptions.subscribe(ann, "https://other.example/feed").subscription.feed_id
+    with pytest.raises(ExistsError, match="already subscribe"):
+        services.subscriptions.change_address(ann, other, URL)
+
+
+def test_an_own_copy_cannot_move_onto_another(services: Services, ann: Actor) -> None:
+    subscribe(services, ann, OPTIONS)
+    second = services.subscriptions.subscribe(ann, "https://paid.example/second", options=OPTIONS)
+    with pytest.raises(ExistsError, match="already subscribe"):
+        services.subscriptions.change_address(ann, second.subscription.feed_id, URL)
+
+
+def test_V14_a_login_is_deleted_when_no_undo_needs_it_anymore(
+    services: Services, ann: Actor, db: Any
+) -> None:
+    own = subscribe(services, ann, OPTIONS)
+    services.subscriptions.unsubscribe(ann, own)
+    services.orphans.run(seconds=60)
+    now = clock.now()
+    with clock.set_source(lambda: now + dt.timedelta(seconds=services.settings.undo_ttl - 60)):
+        services.orphans.run(seconds=60)
+        assert "sealed" in db.feeds.find_one({"_id": own})
+    with clock.set_source(lambda: now + dt.timedelta(seconds=services.settings.undo_ttl + 60)):
+        assert services.orphans.find_due_jobs(clock.now())
+        services.orphans.run(seconds=60)
+        assert "sealed" not in db.feeds.find_one({"_id": own})
+
+
+def test_follow_up_requests_have_the_login_too(services: Services, ann: Actor, web: Web) -> None:
+    own = subscribe(services, ann, OPTIONS)
+    (poll,) = services.gateways.feeds.find_polls([own])
+    polls, pulling = {own: poll}, services.pull
+    elsewhere(lambda: asyncio.run(pulling._test_validators([(own, URL, Validators(etag="a"))], polls, web)))
+    for new in ("https://paid.example/new", "https://other.example/new"):
+        moves = [(own, URL, new)]
+        elsewhere(lambda moves=moves: asyncio.run(pulling._follow_moves(moves, polls, web)))  # type: ignore[misc]
+    sent = {request.url: bool(request.headers) for request in web.requests}
+    assert sent == {URL: True, "https://paid.example/new": True, "https://other.example/new": False}

@@ -231,6 +231,9 @@ def test_titles_open_the_original_page_if_wanted(
         )
         assert (link.get("href"), link.get("target")) == ("https://blog.example/1", "_blank")
         assert link.get("rel") == "noopener noreferrer"
+        # Without scripts, too, a link leads to the article.
+        (inside,) = lxml.html.fromstring(ann.get(path).text).xpath("//*[@class='end']/a[@class='in']")
+        assert "entry=" in inside.get("href")
     ann.post(f"/feeds/{feed_id}/edit", {})
     assert 'href="https://blog.example/1"' not in ann.get("/read/all").text
 
@@ -316,3 +319,41 @@ def test_of_an_own_copy_only_title_and_link_can_be_posted(
     assert not page.xpath("//form[@action='/entries/share']")
     (link,) = page.xpath("//a[starts-with(@href, '/share-target')]/@href")
     assert link == "/share-target?title=One&url=https%3A//blog.example/1"
+
+
+def test_a_refused_login_says_only_what_is_really_stored(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    refused = ann.post(f"/feeds/{feed_id}/fetch", {"login": "a:b", "password": "typed", "cookie": "a=b"})
+    assert refused.status_code == 400
+    assert 'value="a:b"' in refused.text
+    assert "is stored" not in refused.text
+    done = ann.post(f"/feeds/{feed_id}/fetch", LOGIN)
+    own = int(done.headers["Location"].rsplit("/", 1)[1])
+    again = ann.post(f"/feeds/{own}/fetch", {"login": "ann", "min_minutes": "0"})
+    assert again.status_code == 400
+    assert "A password is stored." in again.text
+    assert "A cookie is stored." in again.text
+    assert 'name="no_cookie"' in again.text
+
+
+def test_an_address_without_encryption_is_said_beside_the_login(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    words = "(http), so others on the way"
+    plain = services.subscriptions.subscribe(reader, "http://plain.example/feed").subscription.feed_id
+    assert words in ann.get(f"/feeds/{plain}").text
+    assert words not in ann.get(f"/feeds/{feed_id}").text
+
+
+def test_whole_texts_of_a_private_feed_offer_no_sharing(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    blog(services, reader, feed_id)
+    path = f"/read/feed/{feed_id}?view=expanded"
+    assert 'action="/entries/share"' in ann.get(path).text
+    ann.post(f"/feeds/{feed_id}/private", {"private": "1"})
+    page = ann.get(path).text
+    assert 'action="/entries/like"' in page
+    assert 'action="/entries/share"' not in page
+    assert "/compose?entry=" not in page

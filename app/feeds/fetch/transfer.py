@@ -25,7 +25,7 @@ from app.feeds.fetch.refresh import find_meta_refresh
 from app.feeds.urls import is_upgrade, repair_location, strip_tracking
 from app.models.feeds.chapters import CHAPTERS_BYTES
 from app.models.feeds.fetched import PICTURES, Fetched, FetchRequest, Target, Validators
-from app.models.feeds.hosts import PICTURE_PREFIX
+from app.models.feeds.hosts import PICTURE_PREFIX, is_same_site
 
 Done = Callable[[Fetched], None]
 
@@ -285,7 +285,7 @@ class Transfer:
         self.endpoint = there
         # Once lost, both stay lost: a chain might leave a host only to come back (S09, S11).
         self.requested = self.requested and there.host == here.host
-        self._own_headers = self._own_headers and there.origin == here.origin
+        self._own_headers = self._own_headers and is_same_site(here.url, there.url)
         # Eventr follows a step down to http, but doesn't store it: it would last for all readers.
         is_downgrade = is_upgrade(there.url, here.url)
         self._chain_is_permanent = self._chain_is_permanent and permanent and not is_downgrade

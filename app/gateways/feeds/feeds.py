@@ -11,7 +11,14 @@ from urllib.parse import urlsplit
 from app import clock, logs
 from app.errors import SPACE_IN_ADDRESS, ExistsError, InvalidError, NotFoundError
 from app.feeds import schedule
-from app.feeds.urls import has_inner_space, hash_url, is_secret, is_upgrade, normalise_address, strip_tracking
+from app.feeds.urls import (
+    has_inner_space,
+    hash_url,
+    is_secret,
+    is_upgrade,
+    normalise_address,
+    strip_tracking,
+)
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.feeds.fetch_secrets import FetchSecrets
@@ -31,6 +38,7 @@ from app.models.feeds.feed import (
     StoreResult,
 )
 from app.models.feeds.fetch_options import FetchOptions
+from app.models.feeds.hosts import is_same_site
 from app.models.subscriptions.read_state import ReadState
 
 log = logs.get(__name__)
@@ -51,16 +59,9 @@ def derive_private_key(url_key: str, user_id: int) -> str:
     return f"{url_key}/{user_id}"
 
 
-def is_same_site(old_url: str, new_url: str) -> bool:
-    """Return whether what is sent to an address may be sent to another one: its origin, or that by https."""
-    try:
-        old, new = urlsplit(old_url), urlsplit(new_url)
-        if (old.scheme, old.hostname, old.port) == (new.scheme, new.hostname, new.port):
-            return True
-        is_usual = old.port in (None, 80) and new.port in (None, 443)
-    except ValueError:
-        return False
-    return old.hostname == new.hostname and (old.scheme, new.scheme) == ("http", "https") and is_usual
+def _is_secret(card: FeedCard) -> bool:
+    is_private = card.private_to is not None
+    return card.owner is None and (is_private or card.unlisted or is_secret(card.url))
 
 
 class FeedGateway:
@@ -242,8 +243,11 @@ class FeedGateway:
         card = self._feeds.find_cards([feed_id]).get(feed_id)
         if card is None:
             raise NotFoundError(feed_id=feed_id)
-        is_private = card.private_to is not None
-        return card.owner is None and (is_private or card.unlisted or is_secret(card.url))
+        return _is_secret(card)
+
+    def find_secret(self, feed_ids: Sequence[int]) -> set[int]:
+        """Return the feeds among these that are only for their subscribers; see :meth:`is_secret`."""
+        return {feed_id for feed_id, card in self._feeds.find_cards(feed_ids).items() if _is_secret(card)}
 
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return the data about these feeds that lists need, by id."""
@@ -381,7 +385,15 @@ class FeedGateway:
             log.info("private_feed_stays", feed_id=feed.id)
             return
         with contextlib.suppress(ExistsError):  # the user has the other one too
-            self._feeds.move(feed.id, url, make_private_key(url, feed.private_to or 0))
+            self.move_own(feed, url)
+
+    def move_own(self, feed: Feed, url: str) -> None:
+        """Give a user's own copy another address on its site.
+
+        Raises:
+            ExistsError: the user has a copy of the feed there, too.
+        """
+        self._feeds.move(feed.id, url, make_private_key(url, feed.private_to or 0))
 
     def carry_state(self, state: ReadState, source: Feed, target: Feed, upto: int) -> ReadState:
         """Return the read state in ``target`` of a user who continues with it; see

@@ -26,22 +26,34 @@ class OrphanGateway:
     ) -> None:
         self._store, self._orphans, self._index_queue, self._files = store, orphans, index_queue, files
 
-    def is_due(self, before: dt.datetime) -> bool:
-        """Return whether :meth:`delete_orphans` has something to do now."""
+    def is_due(self, before: dt.datetime, undone: dt.datetime) -> bool:
+        """Return whether :meth:`delete_orphans` has something to do now; for the times see there."""
         orphans = self._orphans
-        return orphans.has_new() or bool(orphans.find_waiting(before, 1) or orphans.find_removed(1))
+        return (
+            orphans.has_new()
+            or orphans.has_secrets(undone)
+            or bool(orphans.find_waiting(before, 1) or orphans.find_removed(1))
+        )
 
     def delete_orphans(
-        self, before: dt.datetime, now: dt.datetime, *, limit: int, is_over: Callable[[], bool]
+        self,
+        before: dt.datetime,
+        now: dt.datetime,
+        *,
+        undone: dt.datetime,
+        limit: int,
+        is_over: Callable[[], bool],
     ) -> OrphanCounts:
         """Delete feeds that have had no readers since ``before`` and that nobody needs, with their entries.
 
         Feeds without readers that aren't marked yet wait from ``now`` on, and so do feeds that someone needs.
 
         Args:
+            undone: the logins of own copies without readers since then are deleted; no undo needs them.
             limit: the most feeds to mark, and to delete.
             is_over: whether to end; the next call continues.
         """
+        self._orphans.forget_secrets(undone)
         entries = self._delete_entries(limit, is_over)
         self._orphans.mark_new(now, limit)
         feeds = 0

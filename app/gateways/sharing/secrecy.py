@@ -10,7 +10,7 @@ import contextlib
 import datetime as dt
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from app.errors import NotFoundError
 from app.feeds.urls import has_access_key
@@ -55,6 +55,11 @@ class SecrecyGateway:
         """
         mine = self._subscriptions.find(user_id, feed_id)
         return (mine is not None and mine.private) or self._feeds.is_secret(feed_id)
+
+    def find_secret(self, user_id: int, feed_ids: Sequence[int]) -> set[int]:
+        """Return the feeds among these whose entries a user may not share."""
+        mine = self._subscriptions.find_by_user(user_id, feed_ids)
+        return {one.feed_id for one in mine if one.private} | self._feeds.find_secret(feed_ids)
 
     def is_own_copy(self, feed_id: int) -> bool:
         """Return whether a feed is one reader's own copy, with their login or other options."""

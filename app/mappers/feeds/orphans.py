@@ -20,6 +20,7 @@ from app.models.feeds.feed import FeedKind
 
 #: Feeds of web sites that nobody reads: the condition of the index ``orphan``.
 _UNREAD: Doc = {"subscribers": 0, "kind": FeedKind.WEB.value}
+_FORGOTTEN: Doc = {**_UNREAD, "private_to": {"$gt": 0}, "sealed": {"$exists": True}}
 #: Likes of a feed's entries that are looked at. More of entries that are all gone would be unusual.
 _LIKES = 1000
 
@@ -57,6 +58,19 @@ class OrphanMapper:
         if feed_ids:
             self._feeds.update_many({"_id": {"$in": feed_ids}, **_UNREAD}, {"$set": {"orphan_at": now}})
         return len(feed_ids)
+
+    @translate_errors
+    def forget_secrets(self, before: dt.datetime) -> None:
+        """Delete the logins of own copies that have had no reader since ``before``."""
+        gone = {**_FORGOTTEN, "orphan_at": {"$lte": before}}
+        unset = {"$unset": {"sealed": "", "min_minutes": "", "max_minutes": ""}}
+        self._feeds.update_many(gone, unset, hint="private")
+
+    @translate_errors
+    def has_secrets(self, before: dt.datetime) -> bool:
+        """Return whether :meth:`forget_secrets` has something to delete."""
+        gone = {**_FORGOTTEN, "orphan_at": {"$lte": before}}
+        return next(iter(self._feeds.find(gone, {"_id": 1}).hint("private").limit(1)), None) is not None
 
     @translate_errors
     def find_waiting(self, before: dt.datetime, limit: int) -> list[int]:

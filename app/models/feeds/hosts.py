@@ -131,3 +131,18 @@ def parse_host(url: str) -> str:
         return urlsplit(url).hostname or ""
     except ValueError:
         return ""
+
+
+def is_same_site(old: str, new: str) -> bool:
+    """Return whether what is sent to an address may be sent to another one: its origin, or that by https."""
+    try:
+        before, after = urlsplit(old), urlsplit(new)
+        ports = [part.port or {"http": 80, "https": 443}.get(part.scheme, 0) for part in (before, after)]
+    except ValueError:
+        return False
+    if before.hostname != after.hostname:
+        return False
+    schemes = (before.scheme, after.scheme)
+    return (schemes[0] == schemes[1] and ports[0] == ports[1]) or (
+        schemes == ("http", "https") and ports == [80, 443]
+    )

@@ -28,6 +28,8 @@ class OrphanService:
         # A feed that someone can still restore by "undo" must not be deleted.
         self._wait = max(dt.timedelta(days=settings.orphan_days), dt.timedelta(seconds=settings.undo_ttl))
         self._enabled = settings.orphan_days > 0
+        #: An undo may need the login of an own copy.
+        self._undo = dt.timedelta(seconds=settings.undo_ttl)
         self._next: dt.datetime | None = None
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
@@ -37,7 +39,7 @@ class OrphanService:
         """
         if not self._enabled or (self._next is not None and now < self._next):
             return []
-        is_due = self._orphans.is_due(now - self._wait)
+        is_due = self._orphans.is_due(now - self._wait, now - self._undo)
         self._next = now + EVERY
         return [Job(Task.COLLECT, {}, Queue.MAINTENANCE)] if is_due else []
 
@@ -58,6 +60,7 @@ class OrphanService:
         counts = self._orphans.delete_orphans(
             now - self._wait,
             now,
+            undone=now - self._undo,
             limit=limit,
             is_over=lambda: is_stopping() or time.monotonic() >= end,
         )

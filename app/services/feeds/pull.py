@@ -25,6 +25,7 @@ from app.gateways.feeds.fetching import fetch_feeds
 from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
 from app.models.feeds.fetched import FetchRequest, Validators
+from app.models.feeds.hosts import is_same_site
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
 from app.services.feeds.pull_batch import (
@@ -195,8 +196,8 @@ class PullService:
             await asyncio.wait({flusher, asyncio.create_task(self._charge(polls, counted))})
             flusher.result()
         try:
-            await self._test_validators(batch.doubted, counted)
-            await self._follow_moves(batch.announced, counted)
+            await self._test_validators(batch.doubted, polls, counted)
+            await self._follow_moves(batch.announced, polls, counted)
             taken = await self._try_spellings(batch.respelled, counted)
         finally:
             await asyncio.wait({asyncio.create_task(self._charge(polls, counted))})
@@ -207,9 +208,14 @@ class PullService:
 
     def _build_request(self, poll: FeedPoll, now_ms: int) -> FetchRequest:
         request = build_request(poll, now_ms, self._full_ms)
-        if poll.sealed is not None:
-            request.headers = self._secrets.open(poll.sealed, poll.private_to).build_headers()
+        request.headers = self._build_headers(poll)
         return request
+
+    def _build_headers(self, poll: FeedPoll) -> tuple[tuple[str, str], ...]:
+        """Return the headers with which a reader has their own copy of a feed fetched."""
+        if poll.sealed is None:
+            return ()
+        return self._secrets.open(poll.sealed, poll.private_to).build_headers()
 
     async def _charge(self, polls: Mapping[int, FeedPoll], counted: CountingFetcher) -> None:
         """Charge the bytes received since the last call. A failure costs nothing but the count."""
@@ -219,13 +225,21 @@ class PullService:
                 await asyncio.to_thread(self._fetch_budget.charge_feeds, polls, received)
 
     async def _test_validators(
-        self, doubted: Sequence[tuple[int, str, Validators]], fetcher: FetchStreamer
+        self,
+        doubted: Sequence[tuple[int, str, Validators]],
+        polls: Mapping[int, FeedPoll],
+        fetcher: FetchStreamer,
     ) -> None:
         """Fetch feeds that had new entries with their old validators, to which 304 is now a wrong answer."""
         if not doubted:
             return
         requests = [
-            FetchRequest(url, validators=old._replace(body_hash=None), key=feed_id)
+            FetchRequest(
+                url,
+                validators=old._replace(body_hash=None),
+                key=feed_id,
+                headers=self._build_headers(polls[feed_id]),
+            )
             for feed_id, url, old in doubted
         ]
         async for fetched in fetcher.stream_fetches(requests):
@@ -256,12 +270,25 @@ class PullService:
             taken += [feed_id] if is_better else []
         return taken
 
-    async def _follow_moves(self, announced: Sequence[tuple[int, str, str]], fetcher: FetchStreamer) -> None:
+    async def _follow_moves(
+        self,
+        announced: Sequence[tuple[int, str, str]],
+        polls: Mapping[int, FeedPoll],
+        fetcher: FetchStreamer,
+    ) -> None:
         """Move feeds to the addresses that they stated, if there is a feed."""
         if not announced:
             return
         old = {feed_id: url for feed_id, url, _ in announced}
-        requests = [FetchRequest(new, key=feed_id, referred_by=url) for feed_id, url, new in announced]
+        requests = [
+            FetchRequest(
+                new,
+                key=feed_id,
+                referred_by=url,
+                headers=self._build_headers(polls[feed_id]) if is_same_site(url, new) else (),
+            )
+            for feed_id, url, new in announced
+        ]
         async for fetched in fetcher.stream_fetches(requests):
             feed_id = fetched.request.key
             if self._digester.is_move(old[feed_id], fetched):

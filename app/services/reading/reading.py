@@ -424,9 +424,8 @@ class ReadingService:
         if ref.kind in (StreamKind.SEARCH, StreamKind.TAG, StreamKind.TODAY):
             return self._mark_found(actor, ref, check_text(snapshot, "snapshot", limit=TOKEN_MAX))
         now, seen = clock.now(), None
-        # None means every feed, but the list of all leaves out muted people.
-        everything = ref.kind is StreamKind.ALL and not actor.social
-        feed_ids = None if everything else [s.feed_id for s in self._of_stream(actor, ref)]
+        # The list of all leaves out muted people and hidden sites.
+        feed_ids = [s.feed_id for s in self._of_stream(actor, ref)]
         if snapshot is not None:
             then, seen = self._streams.get_last_seqs(
                 actor.user_id, check_text(snapshot, "snapshot", limit=TOKEN_MAX), now

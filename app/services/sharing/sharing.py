@@ -310,6 +310,11 @@ class SharingService:
     def _is_closed(self, share: Share) -> bool:
         return not share.is_post and self._secrecy.is_secret(share.user_id, share.of.feed_id)
 
+    def find_shareable_feeds(self, actor: Actor, feed_ids: Sequence[int]) -> set[int]:
+        """Return the feeds among these whose entries the actor may share."""
+        require_permission(actor, Permission.ENTRY_READ)
+        return set(feed_ids) - self._secrecy.find_secret(actor.user_id, feed_ids)
+
     def get_share_box(self, actor: Actor, entry: Entry) -> ShareBox:
         """Return how the actor can share an entry that they see, and through whom it reached them."""
         require_permission(actor, Permission.SHARE_EDIT)

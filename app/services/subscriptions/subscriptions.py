@@ -8,7 +8,7 @@ from typing import Any
 
 from app import clock, logs
 from app.errors import ExistsError, InvalidError, get_feed_message
-from app.gateways.feeds.feeds import FeedGateway, is_same_site
+from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.subscriptions.folders import FolderGateway
@@ -16,7 +16,7 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.feed import Feed, FeedHealth
 from app.models.feeds.fetch_options import FetchOptions
-from app.models.feeds.hosts import parse_host
+from app.models.feeds.hosts import is_same_site, parse_host
 from app.models.jobs.jobs import RefreshResult
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import AddressChangeResult, SubscribeResult, Subscription
@@ -30,6 +30,7 @@ from app.services.validation import check_id, check_ids, check_text
 log = logs.get(__name__)
 
 URL_MAX = 2048
+TWICE = "You already subscribe to the feed at this address. Unsubscribe from one of the two feeds."
 FOLDERS_MAX = 50
 #: Folders that a subscription is removed from at once: the most that a user may have.
 REMOVED_MAX = 1000
@@ -306,7 +307,7 @@ class SubscriptionService:
                 raise InvalidError("The feed already has this address. Enter a different one.", field="url")
             if (moved := self._change_own_address(actor, source, url, now)) is not None:
                 return moved
-        target = self._feeds.get_or_create(url, now=now)
+        target = self._find_own(actor, url) or self._feeds.get_or_create(url, now=now)
         if target.id == source.id:
             return self._retry_address(actor, source, url, now)
         return self._continue_with(actor, mine, source, target, now)
@@ -323,10 +324,7 @@ class SubscriptionService:
         try:
             undo = self._subscriptions.replace_feed(mine, target, state, now + self._undo_ttl, now)
         except ExistsError as e:
-            words = (
-                "You already subscribe to the feed at this address. Unsubscribe from one of the two feeds."
-            )
-            raise ExistsError(words, field="url", feed_id=target.id) from e
+            raise ExistsError(TWICE, field="url", feed_id=target.id) from e
         self._websubs.leave_if_unsubscribed(source.id, now)
         self._events.notify_follows(actor.user_id, added=[target.id], removed=[source.id])
         if not target.last_seq or _is_ill(target):
@@ -363,6 +361,7 @@ class SubscriptionService:
         Raises:
             InvalidError: an option isn't allowed, or the subscription is to a person.
             NotFoundError: the actor isn't subscribed to this feed.
+            ExistsError: the actor also has an own copy of this feed.
             RateLimitedError: too many changes within the hour, each of which causes a fetch.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
@@ -371,6 +370,9 @@ class SubscriptionService:
         options = check_fetch_options(change(self._open(actor, feed)))
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         is_own = feed.private_to is not None
+        if not is_own and (own := self._find_own(actor, feed.url)):
+            # Before anything is stored: the copy keeps its login.
+            raise ExistsError(TWICE, feed_id=own.id)
         if not options.is_set and not is_own:
             return AddressChangeResult(feed.id, "", was_known=True)
         if not options.is_set:
@@ -405,7 +407,10 @@ class SubscriptionService:
         """Move the actor's own copy of a feed on its site; None: elsewhere its login doesn't hold."""
         if not is_same_site(feed.url, url):
             return None
-        self._feeds.move(feed.id, url)
+        try:
+            self._feeds.move_own(feed, url)
+        except ExistsError as e:
+            raise ExistsError(TWICE, field="url") from e
         self._feeds.force_due([feed.id], now)
         self._asking.request_first_pull(actor, feed.id)
         return AddressChangeResult(feed.id, "", was_known=True)

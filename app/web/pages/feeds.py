@@ -137,7 +137,8 @@ def _load(feed_id: int) -> dict[str, Any]:
     ref = StreamRef(StreamKind.FEED, feed_id)
     mine = get_services().subscriptions.get(get_actor(), feed_id)
     return {
-        "options": get_services().subscriptions.open_fetch_options(get_actor(), feed),
+        "options": (stored := get_services().subscriptions.open_fetch_options(get_actor(), feed)),
+        "stored": stored,
         "is_hidden": is_hidden_site(mine),
         "health": health,
         "feed": feed,

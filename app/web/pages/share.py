@@ -113,7 +113,12 @@ def build_row_states(page: Page) -> dict[str, object]:
     ids = [row.id for row in page.rows if not row.sharers]
     services, actor = get_services(), get_actor()
     liked = services.discussion.find_liked(actor, ids) if ids else set()
-    return {"liked_rows": liked, "own_shares": services.sharing.find_own_shares(actor, ids)}
+    feeds = list({row.feed_id for row in page.rows if not row.sharers})
+    return {
+        "liked_rows": liked,
+        "own_shares": services.sharing.find_own_shares(actor, ids),
+        "shareable": services.sharing.find_shareable_feeds(actor, feeds),
+    }
 
 
 @bp.get("/me")

@@ -107,9 +107,18 @@ class RowRenderer:
             f"{self._open_link(row)}"
             f'<bdi class="vh state">{state}</bdi>{self._title(row, title, text)}</a></h2>\n'
             f"{self._line(row, text if title else '')}</div>\n"
-            f'<div class="end"><time datetime="{format_iso(row.at)}" title="{escape(format_moment(row.at))}">'
-            f"{escape(format_ago(row.at))}</time>\n"
+            f'<div class="end">{self._time(row)}\n'
         )
+
+    def _time(self, row: EntryRow) -> str:
+        """Return when an entry was published, as a link to it if the title leads to the site."""
+        when = (
+            f'<time datetime="{format_iso(row.at)}" title="{escape(format_moment(row.at))}">'
+            f"{escape(format_ago(row.at))}</time>"
+        )
+        if row.original and keep_http_url(row.url):
+            return f'<a class="in" href="{self._link}{row.id}">{when}</a>'
+        return when
 
     def _open_link(self, row: EntryRow) -> str:
         """Return the start tag of a title's link: to the entry, or to its page at the site."""

@@ -261,8 +261,11 @@ function name(made, playing, title) {
   made.querySelector("use").setAttribute("href", `${sprite}#${playing ? "pause" : "play"}`);
 }
 
+// Of the session: a player ends with it, also where nobody pressed "Log out".
+const session = () => document.getElementById("toasts")?.dataset.mark?.split(".")[0] ?? "";
+
 function keep() {
-  if (now) sessionStorage.setItem(KEY, JSON.stringify({ ...now, at: audio.currentTime, playing: !audio.paused, duration: length() }));
+  if (now) sessionStorage.setItem(KEY, JSON.stringify({ ...now, who: session(), at: audio.currentTime, playing: !audio.paused, duration: length() }));
 }
 
 function showChapters(chapters) {
@@ -426,7 +429,8 @@ async function embed(from) {
 function resume() {
   const kept = JSON.parse(sessionStorage.getItem(KEY) ?? "null");
   if (now || !kept) return;
-  const { at, playing, ...about } = kept;
+  const { at, playing, who, ...about } = kept;
+  if (who !== session()) return sessionStorage.removeItem(KEY);
   played.set(about.src, true);
   begin(about, at);
   if (playing) play();
