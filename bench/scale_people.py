@@ -5,7 +5,8 @@ looks every five seconds and keeps at most 20,000 feeds in flight, hosts have th
 have a fixed speed. People are computed from rates: requests, marks and new entries times measured unit costs.
 
 All assumptions are fields of :class:`Assumptions`. Unit costs are the figures of ``bench/results.json``, and
-those of ``bench.scale_polls`` from the same run; no cost is assumed. ``scale.sim_check`` compares the sum of
+those of ``bench.scale_polls`` from the same run; assumed are MongoDB's half of a
+page and 16 commands per request. ``scale.sim_check`` compares the sum of
 the unit costs with a whole system that was measured separately (``system.304_ms``).
 """
 

@@ -102,7 +102,7 @@ function search() {
   return ranked.sort(([a], [b]) => a - b).map(([, one]) => one);
 }
 
-function option({ title, folder, unread, url }, index) {
+function option({ title, folder, unread, url, link }, index) {
   const item = document.createElement("li");
   const [name, where, count] = ["span", "small", "b"].map((tag) => document.createElement(tag));
   item.id = `jump-${index}`;
@@ -112,7 +112,11 @@ function option({ title, folder, unread, url }, index) {
   name.textContent = title;
   where.textContent = folder;
   count.textContent = unread ? number(unread) : "";
-  item.append(name, where, count);
+  // Folders have no sign of their own.
+  const shown = link && (link.querySelector(".av, .icon") ?? document.querySelector(".tree-head .icon"));
+  const sign = shown?.cloneNode(true) ?? document.createElement("i");
+  sign.classList.add("sign");
+  item.append(sign, name, where, count);
   return item;
 }
 
