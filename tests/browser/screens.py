@@ -93,7 +93,7 @@ def _tag_menu(page: Page) -> None:
 
 
 def _tag_edit(page: Page) -> None:
-    page.locator(".tag-edit summary").first.click()
+    page.locator(".line-edit summary").first.click()
 
 
 def _view_menu(page: Page) -> None:

@@ -87,14 +87,14 @@ def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> 
     expect(page.get_by_role("heading", level=1, name="Tags", exact=True)).to_be_visible()
     bare = visit(login="ann", js=False)
     bare.goto("/tags")
-    line = bare.locator(".tag-lines > li").first
+    line = bare.locator(".edit-lines > li").first
     line.locator("summary").click()
     line.get_by_role("button", name="Delete, keep entries").click()
     expect(bare.locator(".toast")).to_contain_text("Tag “at home” deleted")
-    expect(bare.locator(".tag-lines > li")).to_have_count(1)
+    expect(bare.locator(".edit-lines > li")).to_have_count(1)
     bare.get_by_role("button", name="Undo").click()
     bare.goto("/tags")
-    expect(bare.locator(".tag-lines > li")).to_have_count(2)
+    expect(bare.locator(".edit-lines > li")).to_have_count(2)
 
 
 def test_a_found_word_behind_the_end_of_its_line_leaves_nothing_there(site: Site, visit: Visit) -> None:

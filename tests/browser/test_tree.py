@@ -311,6 +311,7 @@ def test_the_manager_without_a_script_on_a_phone(site: Site, visit: Visit, ann: 
     assert shape(site, ann)["News"] == []
     page.get_by_role("button", name="Move News up").click()
     assert [f.name for f in site.services.folders.list_folders(ann)] == ["News", "Art"]
+    page.locator("#folders summary").first.click()
     page.get_by_label("Parent folder of News").select_option(label="In Art")
     page.locator("#folders li").first.get_by_role("button", name="Move", exact=True).click()
     (top,) = site.services.reading.get_tree(ann).folders
