@@ -367,6 +367,9 @@ FEED_MESSAGES: dict[str, str] = {
         "This address contains a user name or password. Eventr doesn't send either, so it "
         "can't fetch the feed."
     ),
+    "login_unreadable": N_(
+        "Eventr can't read the stored login of this feed, because this server's key has changed."
+    ),
     "refused": N_("This server isn't allowed to fetch this address."),
     "unreachable": N_(
         "Eventr couldn't reach this address. It may be blocked, refuse connections or take "
@@ -415,6 +418,7 @@ FEED_FIXES: dict[str, str] = {
         "Change the address below to one without a user name and password, and enter them under “Login and "
         "fetching”."
     ),
+    "login_unreadable": N_("Enter the login again under “Login and fetching”."),
     "refused": N_("Change the address below, or ask the server's admin to allow it."),
     "unreachable": N_(
         "Open the site in a browser. If it works there, change the address below. Otherwise, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import dataclasses
 import datetime as dt
 import socket
@@ -15,6 +16,7 @@ import bson
 import pytest
 
 from app import clock
+from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import ExistsError, InvalidError, NotFoundError
@@ -404,3 +406,19 @@ def test_follow_up_requests_have_the_login_too(services: Services, ann: Actor, w
         elsewhere(lambda moves=moves: asyncio.run(pulling._follow_moves(moves, polls, web)))  # type: ignore[misc]
     sent = {request.url: bool(request.headers) for request in web.requests}
     assert sent == {URL: True, "https://paid.example/new": True, "https://other.example/new": False}
+
+
+def test_without_its_login_the_copy_is_not_fetched(
+    services: Services, settings: Settings, ann: Actor, web: Web
+) -> None:
+    own = subscribe(services, ann, OPTIONS)
+    plain = services.subscriptions.subscribe(ann, "https://plain.example/feed").subscription.feed_id
+    changed = dataclasses.replace(settings, secret_key="another key of thirty-two letters")
+    with contextlib.closing(bootstrap.build(changed)) as other:
+        pull(other, web, own, plain)
+    assert [request.url for request in web.requests] == ["https://plain.example/feed"]
+    feed = services.gateways.feeds.get(own)
+    assert feed.error == "login_unreadable"
+    # The right key ends it.
+    pull(services, web, own)
+    assert services.gateways.feeds.get(own).error is None

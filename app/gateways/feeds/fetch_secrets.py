@@ -48,6 +48,12 @@ class FetchSecrets:
             return FetchOptions()
         return FetchOptions(**json.loads(plain))
 
+    def is_readable(self, sealed: bytes, user_id: int | None) -> bool:
+        """Return whether a seal opens: not if the key has changed, or is gone."""
+        if user_id is None or not self._key:
+            return False
+        return sealing.open_seal(self._key, sealed, _name(user_id)) is not None
+
 
 def _name(user_id: int) -> bytes:
     return b"%d" % user_id

@@ -17,14 +17,14 @@ from typing import Final
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import StoreError
+from app.errors import FetchError, StoreError
 from app.gateways.feeds.digest import Digester, make_crash_update
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.fetching import fetch_feeds
 from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
-from app.models.feeds.fetched import FetchRequest, Validators
+from app.models.feeds.fetched import Fetched, FetchRequest, Validators
 from app.models.feeds.hosts import is_same_site
 from app.ports import EventPort, FetchStreamer, HostBudget
 from app.services.feeds.host_limits import HostLimits, has_backoff_request
@@ -182,7 +182,13 @@ class PullService:
                 waits = dict.fromkeys(late, self._lane.wait)
                 await asyncio.to_thread(self.postpone_checks, waits, clock.now())
             now_ms = int(clock.now().timestamp() * 1000)
-            requests = [self._build_request(p, now_ms) for p in polls.values()]
+            readable = []
+            for poll in polls.values():
+                if poll.sealed is None or self._secrets.is_readable(poll.sealed, poll.private_to):
+                    readable.append(poll)
+                else:
+                    await batch.add(poll, _fail_unreadable(poll))
+            requests = [self._build_request(p, now_ms) for p in readable]
             async for fetched in fetch_feeds(counted, requests):
                 await batch.add(polls[fetched.request.key], fetched)
                 if courtesy and has_backoff_request(fetched):
@@ -431,3 +437,9 @@ def build_request(poll: FeedPoll, now_ms: int, full_ms: int) -> FetchRequest:
 def _is_full_due(poll: FeedPoll, now_ms: int, full_ms: int) -> bool:
     shift = poll.id * _SPREAD % full_ms
     return (now_ms + shift) // full_ms > (poll.checked_ms + shift) // full_ms
+
+
+def _fail_unreadable(poll: FeedPoll) -> Fetched:
+    """Return the failure of a fetch that isn't made: without its login, a site may send something else."""
+    error = FetchError("login_unreadable", "the key has changed")
+    return Fetched(FetchRequest(poll.url, key=poll.id), 0, poll.url, validators=poll.validators, error=error)
