@@ -61,7 +61,7 @@ _NOTIFY, _PUSH = "notify_", "push_"
 
 
 class Pushed(Shape, frozen=True):
-    """Which push notifications are sent to your devices."""
+    """Which push notifications are sent to your devices; `entries`: of feeds for which you asked."""
 
     follower: bool
     request: bool
@@ -72,6 +72,7 @@ class Pushed(Shape, frozen=True):
     mention: bool
     import_: bool = msgspec.field(name="import")
     export: bool
+    entries: bool
 
 
 class Notified(Pushed, frozen=True):
@@ -92,6 +93,7 @@ class PushedChange(Body, frozen=True):
     mention: bool | UnsetType = UNSET
     import_: bool | UnsetType = msgspec.field(name="import", default=UNSET)
     export: bool | UnsetType = UNSET
+    entries: bool | UnsetType = UNSET
 
 
 class NotifiedChange(PushedChange, frozen=True):
