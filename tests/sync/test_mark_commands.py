@@ -240,7 +240,7 @@ def test_marks_survive_a_crash_between_the_first_write_and_the_last(
                 if error == "lost":
                     raise AutoReconnect("connection closed")
                 if error == "unnoticed":
-                    monkeypatch.setattr(SubscriptionMapper, "get_election", lambda self: "next")
+                    monkeypatch.setattr(SubscriptionMapper, "get_election", lambda self, user_id: "next")
                     return reply
                 return {**reply, "writeConcernError": {"code": 91, "errmsg": "shutting down"}}
         return reply
