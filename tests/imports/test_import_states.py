@@ -16,6 +16,7 @@ from app.feeds.opml import opml
 from app.gateways.feeds.digest import CUT
 from app.gateways.imports.imports import PREVIEW_KEPT, SILENT, TRIES, ImportGateway
 from app.gateways.imports.rules import retry_item, settle_item, sort_by_turn, tick_item
+from app.mappers.mongo.cells import PeopleTable
 from app.models.accounts.actor import Actor
 from app.models.imports.imports import (
     ActiveImport,
@@ -580,7 +581,7 @@ def test_an_import_whose_id_is_taken_gets_another(
     """Two processes may reserve the same microsecond."""
     first = machine.add(None if same_user else machine.user_id + 1)
     free = iter([first.id, first.id + 7])
-    monkeypatch.setattr("app.mappers.imports.imports.ids.reserve_ids", lambda: next(free))
+    monkeypatch.setattr(PeopleTable, "reserve_id", lambda table: next(free))
     second = machine.add()
     assert second.id == first.id + 7
     assert len(machine.items(second)) == len(machine.gateway.find_items(first.user_id, first.id)) == 3
@@ -595,7 +596,7 @@ def test_an_import_without_outlines_whose_id_is_taken_gets_another(
     new = Import(id=0, user_id=machine.user_id, name="x", created=NOW)
     first = machine.mapper.add(new, [], NOW)
     free = iter([first.id, first.id + 7])
-    monkeypatch.setattr("app.mappers.imports.imports.ids.reserve_ids", lambda: next(free))
+    monkeypatch.setattr(PeopleTable, "reserve_id", lambda table: next(free))
     assert machine.mapper.add(new, [], NOW).id == first.id + 7
     assert machine.items(first) == []
 
