@@ -12,7 +12,7 @@ from app.errors import ExistsError
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
 from app.models.sharing.sharing import Audience
-from tests.privacy.test_export import _file
+from tests.privacy.test_export import read_export
 from tests.sharing.conftest import FOLLOWING, People
 from tests.sharing.visiting import Doors
 
@@ -149,6 +149,6 @@ def test_G01_they_are_in_the_file_of_all_that_is_somebodys_own(
     people: People, ann: Actor, bob: Actor
 ) -> None:
     _rename(people, ann, "anna")
-    (hers,) = _file(people.services, ann).json("account")["former_names"]
+    (hers,) = read_export(people.services, ann).json("account")["former_names"]
     assert (hers["name"], hers["until"] > clock.now().isoformat()) == ("ann", True)
-    assert _file(people.services, bob).json("account")["former_names"] == []
+    assert read_export(people.services, bob).json("account")["former_names"] == []

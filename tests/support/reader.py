@@ -52,7 +52,11 @@ def elsewhere(work: Callable[[], T]) -> T:
 def pull(services: Services, feed_ids: list[int], bodies: Mapping[str, bytes]) -> None:
     """Pull feeds once, their answers taken from ``bodies`` by address."""
     service = PullService(
-        services.gateways.feeds, services.gateways.retention, services.settings, events=services.events
+        services.gateways.feeds,
+        services.gateways.retention,
+        services.settings,
+        events=services.events,
+        secrets=services.gateways.fetch_secrets,
     )
     elsewhere(lambda: asyncio.run(service.pull(feed_ids, Canned(bodies))))
 
