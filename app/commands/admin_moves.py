@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import click
 
-from app import embedded, logs
-from app.bootstrap.services import Services, build
 from app.cli import print_json
-from app.config import Settings
+from app.commands.open_services import open_services
 from app.models.accounts.actor import Actor, Role
 
 #: Anyone who may run these commands on the server is its admin.
@@ -25,7 +20,7 @@ def move(name: str, cell: str | None, cancel: bool) -> None:
     """Move the person NAME to CELL: the workers do it within seconds, and the person can read meanwhile."""
     if cancel == bool(cell):
         raise click.UsageError("Give either a CELL or --cancel.")
-    with _services() as services:
+    with open_services() as services:
         if cell:
             started = services.moves.start(_ADMIN, name, cell)
             print_json({"name": name, "cell": cell, "started": started})
@@ -38,7 +33,7 @@ def move(name: str, cell: str | None, cancel: bool) -> None:
 @click.option("--limit", default=10_000, show_default=True, help="Most people whose move begins now.")
 def balance_cells(limit: int) -> None:
     """Move people so that all cells hold people by their weights (see eventr admin place)."""
-    with _services() as services:
+    with open_services() as services:
         print_json({"started": services.moves.start_balancing(_ADMIN, limit)})
 
 
@@ -47,13 +42,5 @@ def balance_cells(limit: int) -> None:
 @click.option("--limit", default=10_000, show_default=True, help="Most people whose move begins now.")
 def drain(cell: str, limit: int) -> None:
     """Move everyone out of CELL, and place nobody new there. Repeat it until it starts no move."""
-    with _services() as services:
+    with open_services() as services:
         print_json({"cell": cell, "started": services.moves.drain(_ADMIN, cell, limit)})
-
-
-@contextlib.contextmanager
-def _services() -> Iterator[Services]:
-    given = Settings.from_env()
-    logs.configure(given.log_level, given.log_format)
-    with embedded.use_servers(given) as settings, contextlib.closing(build(settings)) as services:
-        yield services

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-
 import click
 
-from app import embedded, logs
-from app.bootstrap.services import Services, build
 from app.cli import print_json
-from app.config import Settings
+from app.commands.open_services import open_services
 
 
 @click.group()
@@ -28,7 +23,7 @@ def clean(disk: bool, apply: bool) -> None:
     """
     if apply and not disk:
         raise click.UsageError("--apply needs --disk.")
-    with _services() as services:
+    with open_services() as services:
         cleaning = services.media_cleaning
         done = cleaning.walk_stores(apply=apply) if disk else cleaning.run(seconds=float("inf"))
     print_json(done._asdict())
@@ -37,7 +32,7 @@ def clean(disk: bool, apply: bool) -> None:
 @media.command()
 def check() -> None:
     """Count all references and each user's storage again, and correct wrong numbers."""
-    with _services() as services:
+    with open_services() as services:
         done = services.media_cleaning.recount()
     print_json(done._asdict())
 
@@ -45,7 +40,7 @@ def check() -> None:
 @media.command()
 def stats() -> None:
     """Print how much is stored."""
-    with _services() as services:
+    with open_services() as services:
         found = services.media_cleaning.measure()
     print_json(
         {
@@ -58,11 +53,3 @@ def stats() -> None:
             "disk_checked": found.disk_at.isoformat() if found.disk_at else None,
         }
     )
-
-
-@contextlib.contextmanager
-def _services() -> Iterator[Services]:
-    given = Settings.from_env()
-    logs.configure(given.log_level, given.log_format)
-    with embedded.use_servers(given) as settings, contextlib.closing(build(settings)) as services:
-        yield services

@@ -72,7 +72,7 @@ def test_writes_of_a_person_who_moves_are_refused(
 def test_without_cells_nothing_is_looked_up(services: Services, alice: Actor) -> None:
     cells = Cells(services.store, {}, "x")
     assert cells.names == [HOME]
-    cells.places = None  # type: ignore[assignment]  # whoever asks it fails
+    cells.places = None  # type: ignore[assignment]  # a look-up would fail
     assert cells.get_database(alice.user_id) is services.store.database
     assert cells.is_home(alice.user_id)
 

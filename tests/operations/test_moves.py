@@ -1,4 +1,4 @@
-"""People move between two real replica sets: nothing is lost or doubled, whoever is killed and whenever."""
+"""People move between two real replica sets: nothing is lost or doubled, even if any process is killed."""
 
 from __future__ import annotations
 

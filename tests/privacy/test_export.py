@@ -229,8 +229,8 @@ def test_G01_nothing_of_anybody_else_is_in_it(people: People, ann: Actor, bob: A
         for who in (bob, cleo):
             assert str(who.user_id) not in text, name
     # Hers are in bob's only as far as he sees them, too.
-    his = read_export(people.services, bob)
-    whole = "".join(his.text(name) for name in his.names)
+    bobs = read_export(people.services, bob)
+    whole = "".join(bobs.text(name) for name in bobs.names)
     assert SECRET in whole
     assert "for me alone" not in whole
     assert "a comment of ann" not in whole

@@ -97,4 +97,4 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
             if condition():
                 return
         assert time.monotonic() < end, "the cell isn't back"
-        time.sleep(0.05)
+        time.sleep(0.05)  # nothing tells when a server is back

@@ -157,7 +157,7 @@ class NotificationGateway:
         ]
 
     def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
-        """Notify a user of new entries of a feed; those not yet read of in one row."""
+        """Notify a user of new entries of a feed; a row that is still unread counts them all."""
         kind = NotificationKind.ENTRIES
         note = NotificationRow(user_id=user_id, kind=kind, subject=feed_id, at=now, count=count)
         if self._notes.add_count(note, now + self._keep):

@@ -359,11 +359,11 @@ class _Run:
         """
         end = time.monotonic() + DRAIN_SECONDS
         while time.monotonic() < end and self._from.has_writes_since(OLD_SECONDS):
-            time.sleep(0.1)
+            time.sleep(0.1)  # MongoDB has no event for this
 
     def _drain(self, began: float) -> None:
         """Wait until the writes that had begun before the mark have ended."""
-        time.sleep(NOTICE_SECONDS)
+        time.sleep(NOTICE_SECONDS)  # by then, every process has read the new epoch
         noticed = time.monotonic()
         while (now := time.monotonic()) < began + DRAIN_SECONDS:
             runs = self._from.has_writes_since(now - noticed + 0.001)
@@ -372,7 +372,7 @@ class _Run:
                 time.sleep(max(0.0, began + TRANSACTION_SECONDS - now))
             if not runs:
                 return
-            time.sleep(0.02)
+            time.sleep(0.02)  # MongoDB has no event for this
 
     def _allow_writes(self) -> None:
         """Go back to the copy, because this run can't go on and the person should be able to write."""

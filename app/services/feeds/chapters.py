@@ -78,7 +78,7 @@ class ChapterService:
         wait = await asyncio.to_thread(self._find_wait, parse_host(url))
         if wait > PATIENCE:
             return {"state": "put_off"}
-        await asyncio.sleep(wait)
+        await asyncio.sleep(wait)  # the rate limit of the host
         # Nobody typed this address, so it may not lead to private addresses (S11).
         request = FetchRequest(url, target=Target.CHAPTERS, referred_by=page or "https://invalid/")
         async for fetched in fetcher.stream_fetches([request]):
