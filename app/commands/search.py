@@ -128,7 +128,9 @@ def build_server(settings: Settings, host: str, port: int) -> SearchServer:
             if self.path != remote.PATH or not _is_length(length):
                 return self._respond(HTTPStatus.BAD_REQUEST)
             try:
-                wanted, limit = remote.decode_request(self.rfile.read(int(length)))
+                body = self.rfile.read(int(length))
+                server.start_answer(self.connection)
+                wanted, limit = remote.decode_request(body)
                 if server.is_late(self.connection):
                     return self._respond(HTTPStatus.SERVICE_UNAVAILABLE)  # nobody waits anymore
                 self._respond(HTTPStatus.OK, remote.encode_result(engine.find(wanted, limit)))
@@ -162,11 +164,16 @@ class SearchServer(http.server.ThreadingHTTPServer):
         self._seconds = seconds
         self._free = threading.BoundedSemaphore(threads)
         self._lock = threading.Lock()
-        self._ends: dict[Any, float] = {}  # by connection
+        self._ends: dict[Any, tuple[float, float]] = {}  # by connection: of its sender's time, of all
+
+    def start_answer(self, connection: Any) -> None:
+        """Say that a request has arrived: the rest of its time is for the answer."""
+        with self._lock:
+            self._ends[connection] = (self._ends[connection][1],) * 2
 
     def is_late(self, connection: Any) -> bool:
         """Return whether a connection's time is over."""
-        return time.monotonic() >= self._ends.get(connection, 0.0)
+        return time.monotonic() >= self._ends.get(connection, (0.0, 0.0))[0]
 
     def process_request(self, request: Any, client_address: Any) -> None:
         ends = time.monotonic() + self._seconds
@@ -175,7 +182,8 @@ class SearchServer(http.server.ThreadingHTTPServer):
             if time.monotonic() >= ends:
                 return self.shutdown_request(request)
         with self._lock:
-            self._ends[request] = ends
+            # A sender has half of the time, so that who waits for its thread still gets an answer.
+            self._ends[request] = min(ends, time.monotonic() + self._seconds / 2), ends
         try:
             super().process_request(request, client_address)
         except BaseException:  # the system has no more threads

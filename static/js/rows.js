@@ -6,7 +6,7 @@ import { t } from "./words.js";
 
 export const current = () => list.all().find((row) => row.hasAttribute("aria-current"));
 // Stars changed here, by id, which the server may not know yet when it sends an entry.
-let stars = {};
+const stars = {};
 export const isRead = (row) => row.classList.contains("is-read");
 
 function show(row, read) {
@@ -83,7 +83,8 @@ export function paintMany(some, read) {
 
 // Rows around it stay in sight too, unless it is pointed at: then it doesn't move away from the pointer.
 export function select(row, place = "nearest", pointed = false) {
-  if (!queue.waiting.size) stars = {};
+  // From here on the server's answer counts, unless it has not got this page's star yet.
+  if (row && !queue.waiting.has(`star ${row.dataset.id}`)) delete stars[row.dataset.id];
   const before = current();
   if (before && before !== row) before.removeAttribute("aria-current");
   if (!row) return;

@@ -362,13 +362,18 @@ def test_a_star_that_another_device_takes_is_gone_when_its_entry_is_opened_again
     site: Site, visit: Visit, ann: Actor
 ) -> None:
     subscribe(site, ann, 2)
-    page = visit(login="ann")
-    page.keyboard.press("j")
+    page = visit(login="ann", routes=True)
+    with page.expect_event("requestfinished", lambda r: r.url.endswith("/entries/mark")):
+        page.keyboard.press("j")
     expect(page.locator("#entry-title")).to_have_text("one 0")
+    # Later marks never arrive.
+    page.route("**/entries/mark", lambda route: route.abort())
     star = page.locator("#article form[data-act=star] button")
-    with page.expect_response("**/entries/star"):
+    with page.expect_event("requestfinished", lambda r: r.url.endswith("/entries/star")):
         page.keyboard.press("s")
     expect(star).to_have_attribute("aria-pressed", "true")
+    page.wait_for_function("Object.keys(localStorage).every((key) => !key.includes('star '))")
+    page.keyboard.press("m")
     entry = page.locator(".row[aria-current]").get_attribute("data-id")
     assert site.services.reading.set_starred(ann, int(entry or 0), False)
     page.keyboard.press("j")

@@ -654,7 +654,7 @@ def test_a_slow_sender_is_cut_off_and_its_thread_serves_others(
 ) -> None:
     # On a busy machine, a request takes longer than what is set in real life.
     monkeypatch.setattr(remote, "PATIENCE", 60.0)
-    given = dataclasses.replace(library.services.settings, search_threads=1, search_seconds=5.0)
+    given = dataclasses.replace(library.services.settings, search_threads=1, search_seconds=10.0)
     with (
         build_server(given, "127.0.0.1", 0) as server,
         socket.create_connection(server.server_address) as slow,
