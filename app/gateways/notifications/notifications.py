@@ -41,8 +41,6 @@ BADGE = 99
 LOOKS = 5
 #: Failing feeds listed at once; others follow when these are marked as read.
 BROKEN_MOST = 100
-#: Most readers who are notified of the new entries of one pull.
-READERS = 1000
 #: Longest excerpt of an entry without a title, in characters.
 EXCERPT = 80
 _SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
@@ -148,20 +146,25 @@ class NotificationGateway:
             self._notes.prune(user_id, self._most)
         return told
 
-    def find_notified(self, feed_ids: Sequence[int]) -> list[tuple[int, int]]:
-        """Return (feed, user) of readers who want to be notified of new entries, at most :data:`READERS`."""
-        return [
-            (feed_id, user_id)
-            for feed_id, user_id in self._subscriptions.find_notified(feed_ids, READERS)
-            if self._wants(user_id, NotificationKind.ENTRIES)
-        ]
+    def find_notified(self, feed_ids: Sequence[int], after: int, limit: int) -> list[tuple[int, int]]:
+        """Return (feed, user) of the next readers who turned on notifications of these feeds, by user id."""
+        return self._subscriptions.find_notified(feed_ids, after, limit)
 
-    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
-        """Notify a user of new entries of a feed; a row that is still unread counts them all."""
+    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
+        """Notify a user of new entries of a feed; a row that is still unread counts them all.
+
+        Safe to repeat with the same time.
+
+        Returns:
+            False if the user wants no notifications of new entries.
+        """
         kind = NotificationKind.ENTRIES
+        if not self._wants(user_id, kind):
+            return False
         note = NotificationRow(user_id=user_id, kind=kind, subject=feed_id, at=now, count=count)
         if self._notes.add_count(note, now + self._keep):
             self._notes.prune(user_id, self._most)
+        return True
 
     def _wants(self, user_id: int, kind: NotificationKind) -> bool:
         user = self._users.find(user_id)
