@@ -146,25 +146,31 @@ class NotificationGateway:
             self._notes.prune(user_id, self._most)
         return told
 
-    def find_notified(self, feed_ids: Sequence[int], after: int, limit: int) -> list[tuple[int, int]]:
-        """Return (feed, user) of the next readers who turned on notifications of these feeds, by user id."""
-        return self._subscriptions.find_notified(feed_ids, after, limit)
+    def find_notified(
+        self, feed_ids: Sequence[int], after: int, limit: int
+    ) -> tuple[list[tuple[int, int]], int | None]:
+        """Return (feed, user) of the next readers who want to be notified of new entries, by user id.
 
-    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
+        Args:
+            after: the user id at which the previous batch ended, or 0.
+            limit: the size of a batch.
+
+        Returns:
+            The readers, and the user id after which the next batch begins; None: this batch is the last one.
+        """
+        found = self._subscriptions.find_notified(feed_ids, after, limit)
+        wanting = [pair for pair in found if self._wants(pair[1], NotificationKind.ENTRIES)]
+        return wanting, found[-1][1] if len(found) == limit else None
+
+    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
         """Notify a user of new entries of a feed; a row that is still unread counts them all.
 
         Safe to repeat with the same time.
-
-        Returns:
-            False if the user wants no notifications of new entries.
         """
         kind = NotificationKind.ENTRIES
-        if not self._wants(user_id, kind):
-            return False
         note = NotificationRow(user_id=user_id, kind=kind, subject=feed_id, at=now, count=count)
         if self._notes.add_count(note, now + self._keep):
             self._notes.prune(user_id, self._most)
-        return True
 
     def _wants(self, user_id: int, kind: NotificationKind) -> bool:
         user = self._users.find(user_id)

@@ -129,8 +129,10 @@ class Notifier:
         If there are many readers, jobs notify them, one for each feed.
         """
         now = clock.now()
-        readers = self._notes.find_notified(list(entries), 0, READERS) if entries else []
-        if len(readers) < READERS:
+        if not entries:
+            return
+        readers, after = self._notes.find_notified(list(entries), 0, READERS)
+        if after is None:
             self._notify_readers(readers, entries, now)
         else:
             at = clock.to_millis(now)
@@ -147,24 +149,24 @@ class Notifier:
             at: when the entries were found, milliseconds since the epoch.
 
         Returns:
-            The number of readers in this batch.
+            The number of readers notified.
 
         Raises:
             StoreError: the store doesn't respond; some readers may have been notified.
         """
-        readers = self._notes.find_notified([feed_id], after, READERS)
+        readers, last = self._notes.find_notified([feed_id], after, READERS)
         self._notify_readers(readers, {feed_id: count}, clock.from_millis(at))
-        if len(readers) == READERS:
-            self._jobs.enqueue(_entries_job(feed_id, count, readers[-1][1], at))
+        if last is not None:
+            self._jobs.enqueue(_entries_job(feed_id, count, last, at))
         return len(readers)
 
     def _notify_readers(
         self, readers: Iterable[tuple[int, int]], entries: Mapping[int, int], now: dt.datetime
     ) -> None:
         for feed_id, user_id in readers:
-            if self._notes.notify_entries(user_id, feed_id, entries[feed_id], now):
-                self._events.notify_counts(user_id)
-                self._push.notify_devices(user_id, NotificationKind.ENTRIES, feed_id, now)
+            self._notes.notify_entries(user_id, feed_id, entries[feed_id], now)
+            self._events.notify_counts(user_id)
+            self._push.notify_devices(user_id, NotificationKind.ENTRIES, feed_id, now)
 
     def _mention(self, share: Share, text: str, by: int, comment_id: int, told: set[int]) -> None:
         names = find_mentions(text)
