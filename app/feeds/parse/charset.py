@@ -5,7 +5,7 @@
 2. a byte order mark (of UTF-16 and UTF-32 too; without a mark, their pattern of NUL bytes)
 3. the ``charset`` of the HTTP Content-Type; if it is Latin-1, the default of many servers, then 4 comes first
 4. the XML declaration or HTML ``meta``
-5. chardet's guess
+5. the guess of Mozilla's detector (faust-cchardet), corrected by bytes that its answer leaves without meaning
 6. windows-1252
 
 Labels mean the same as in browsers (WHATWG Encoding: ``iso-8859-1`` is windows-1252, ``gb2312`` is
@@ -18,7 +18,7 @@ import codecs
 import re
 from collections.abc import Iterator
 
-import chardet
+import cchardet
 import webencodings
 
 #: Decoders for WHATWG names whose Python codec covers less than browsers do.
@@ -92,6 +92,19 @@ _DAMAGED = 0.1
 #: A character beyond U+FFFF whose two halves in UTF-16 were encoded as if they were characters (CESU-8).
 _PAIR = re.compile(rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]")
 _DETECT = 8192
+#: In charsets of ISO 8859, these bytes are control characters, which no text has; in their siblings of
+#: Windows they are quotation marks, dashes and letters.
+_CONTROLS = re.compile(rb"[\x80-\x9f]")
+_SIBLINGS = {
+    **dict.fromkeys(("iso-8859-2", "iso-8859-16"), "windows-1250"),
+    "iso-8859-4": "windows-1257",
+    "iso-8859-5": "windows-1251",
+    "iso-8859-6": "windows-1256",
+    "iso-8859-7": "windows-1253",
+    "iso-8859-8": "windows-1255",
+    "iso-8859-9": "windows-1254",
+    "iso-8859-13": "windows-1257",
+}
 _TELLING = re.compile(rb"[\x00\x1b\x80-\xff]|~\{")
 
 
@@ -227,7 +240,17 @@ def _guess(body: bytes) -> str | None:
     # bytes above ASCII and escapes distinguish charsets
     telling = _TELLING.search(body)
     start = max(0, telling.start() - 64) if telling else 0
-    found = chardet.detect(body[start : start + _DETECT])["encoding"]
+    sample = body[start : start + _DETECT]
+    # Every other byte is NUL: UTF-16, without a mark and without a tag at its beginning.
+    for codec, nuls, others in (
+        ("utf-16-le", sample[1::2], sample[::2]),
+        ("utf-16-be", sample[::2], sample[1::2]),
+    ):
+        if nuls.count(0) > len(nuls) / 2 and not others.count(0):
+            return codec
+    found = cchardet.detect(sample)["encoding"]
+    if found and _CONTROLS.search(sample):
+        found = _SIBLINGS.get(found.lower(), found)
     return lookup(found) or _python_codec(found) if found else None
 
 
