@@ -361,6 +361,13 @@ class Settings:
     discoveries_per_hour: int = _row(
         120, "Feed discoveries that one user may start per hour", _between(1, 1e6)
     )
+    full_text_wait: float = _row(
+        5.0, "Seconds that a request waits for an entry's full text before it returns 'wait'", _between(0, 30)
+    )
+    full_text_patience: float = _row(
+        10.0, "Seconds that a fetch of a full text waits for the rate limit of its site", _between(0, 60)
+    )
+    full_texts_per_hour: int = _row(300, "Full texts that one user may request per hour", _between(1, 1e6))
     page_size: int = _row(50, "Entries per page of a stream", _between(1, 1000))
     tree_cache: int = _row(
         20_000,

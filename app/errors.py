@@ -478,11 +478,6 @@ def get_public_word(code: str, *, admin: bool = False) -> str:
     return "unreachable" if code in _UNREACHABLE and not admin else code
 
 
-def is_refused_here(code: str) -> bool:
-    """Return whether Eventr itself refused an outline, so that its detail is a sentence for people."""
-    return code in _WITHOUT_A_FEED
-
-
 def get_feed_message(code: str) -> str:
     """Return the sentence for a feed error word, including ``http_<status>`` words."""
     return fill_placeholders(*get_feed_sentence(code))
@@ -499,6 +494,31 @@ def get_feed_sentence(code: str) -> tuple[str, dict[str, str]]:
         return sentence, {"limit": code.removeprefix(NO_ROOM)}
     status = code.removeprefix("http_")
     return _status_sentence(status), {"status": status}
+
+
+#: Why the page of an entry can't be read, by the word of the error; see :func:`get_page_message`.
+PAGE_MESSAGES: dict[str, str] = {
+    "nothing_more": N_("The page has no more text than the feed."),
+    "busy": N_("The site is limiting requests. Try again in a few minutes."),
+    "unreadable": N_("Eventr can't read this page. Open it at its site."),
+    "gone": N_("The page doesn't exist anymore."),
+    "walled": N_("The site doesn't let Eventr read this page. It may require a login."),
+    "unreachable": N_("The site doesn't respond. Try again in an hour."),
+}
+_PAGE_WORDS = {
+    **dict.fromkeys(("http_404", "http_410"), "gone"),
+    **dict.fromkeys(("http_401", "http_402", "http_403", "http_407", "http_451", "refused"), "walled"),
+    **dict.fromkeys(("connect_failed", "timeout", "dns_failed", "unreachable"), "unreachable"),
+    **dict.fromkeys(("http_429", "http_503"), "busy"),
+}
+
+
+def get_page_message(code: str) -> str:
+    """Return the sentence for an error word of an entry's page, including ``http_<status>`` words."""
+    word = _PAGE_WORDS.get(code, code)
+    return PAGE_MESSAGES.get(
+        word, PAGE_MESSAGES["unreachable" if word.startswith("http_5") else "unreadable"]
+    )
 
 
 def get_search_message(code: str) -> str:

@@ -30,7 +30,6 @@ MODULES = (
     "workers.tasks.media_icons",
     "workers.tasks.media_pictures",
     "workers.tasks.moves",
-    "workers.tasks.notifications",
     "workers.tasks.orphans",
     "workers.tasks.personal_exports",
     "workers.tasks.push",
@@ -40,6 +39,7 @@ MODULES = (
     "workers.tasks.secrecy",
     "workers.tasks.selftest",
     "workers.tasks.websub",
+    "workers.tasks.full_texts",
 )
 
 Body = Callable[..., Any]

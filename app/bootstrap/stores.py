@@ -51,6 +51,7 @@ from app.gateways.privacy.personal_data import PersonalDataGateway
 from app.gateways.reading.arrival_order import ArrivalOrder
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.playback import PlaybackGateway
@@ -473,6 +474,7 @@ class Gateways:
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
         self.chapters = ChapterGateway(m.chapters)
+        self.full_texts = FullTextGateway(m.entries, self.feeds, entry_bodies.make_sanitizer(settings))
         self.discoveries = DiscoveryGateway(
             m.discoveries, Limits.from_settings(settings), settings.discovery_requests
         )

@@ -72,7 +72,7 @@ if (document.querySelector(".reader")) {
   later("talk", ["comment", "comments"], ofEntry);
   later("tags", ["tag"], ofEntry);
   later("tags", ["tag-send"]);
-  later("entry", ["original-background", "mail", "copy-link", "send", "print"], ofEntry);
+  later("entry", ["original-background", "mail", "copy-link", "send", "print", "full-text"], ofEntry);
   later("entry", ["full-screen"]);
   later("type", ["text-larger", "text-smaller"]);
   later("look", ["view-panes", "view-list", "view-expanded"], ofList);

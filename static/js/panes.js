@@ -124,6 +124,16 @@ async function show(row, { push = true, pointed = false } = {}) {
   return came;
 }
 
+// Replaces the text of the open entry.
+export async function swap(url) {
+  const came = await track("article", load(url, "article"));
+  if (!came) return came;
+  article().scrollTop = 0;
+  fetchScripts();
+  rows.sync(openId());
+  return came;
+}
+
 // Replaces an entry that failed to load: the text of another entry must never stay.
 function again(row) {
   const box = document.createElement("div");

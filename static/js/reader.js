@@ -116,6 +116,7 @@ const forms = {
   star: (form) => toggleStar(form.dataset.id),
   tag: (form) => sent(form),
   share: (form) => sent(form),
+  "full-text": () => act("full-text"),
   "mark-all": () => act("mark-all"),
   view: sent,
   refresh: () => act("refresh"),

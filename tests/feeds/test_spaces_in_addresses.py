@@ -44,7 +44,6 @@ def test_escaped_spaces_are_accepted(services: Services) -> None:
 
 @pytest.mark.parametrize("text", TYPED)
 def test_an_outline_with_a_space_names_no_other_address(text: str) -> None:
-    url, fault = resolve_address(text, Policy(Settings()))
-    assert fault is not None
-    assert fault.word == "invalid_url"
+    url, word = resolve_address(text, Policy(Settings()))
+    assert word == "invalid_url"
     assert url == text

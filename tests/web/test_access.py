@@ -171,6 +171,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/entries/share", "POST"): {"": "theirs", "entry": "ENTRY"},
     ("/entries/<int:entry_id>/share", "GET"): {"": "theirs"},
     ("/entries/<int:entry_id>/chapters", "GET"): {"": "theirs"},
+    ("/entries/<int:entry_id>/full-text", "POST"): {"": "theirs"},
     ("/shares/edit", "POST"): {"": "theirs", "share": "SHARE", "note": "mine"},
     ("/shares/remove", "POST"): {"": "theirs", "share": "SHARE"},
     ("/discover", "GET"): {},

@@ -24,7 +24,7 @@ from app.feeds.parse.charset import to_utf8
 from app.feeds.parse.repair import repair, strip_prolog
 from app.feeds.safe_xml import build_safe_parser
 from app.feeds.urls import normalise_address
-from app.models.imports.opml import AddressFault, Outline, SubscriptionList
+from app.models.imports.opml import Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
 #: Root elements of feeds.
@@ -120,7 +120,7 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
 
     Args:
         title: of the list.
-        feeds: subscriptions in the desired order; the problem of one is written as a comment before it.
+        feeds: subscriptions in the desired order.
         folders: paths of folders to write even when they are empty.
     """
     root = etree.Element("opml", version="2.0")
@@ -133,32 +133,29 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
         fields = {"type": "rss", "text": name, "title": name, "xmlUrl": _legal(feed.url)}
         if feed.site_url:
             fields["htmlUrl"] = _legal(feed.site_url)
-        place = _place(places, feed.folders)
-        if feed.problem:
-            place.append(etree.Comment(f" {_legal(feed.problem).replace('--', '-')} "))
-        etree.SubElement(place, "outline", fields)
+        etree.SubElement(_place(places, feed.folders), "outline", fields)
     document: bytes = etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
     return document
 
 
-def resolve_address(text: str, policy: Policy) -> tuple[str, AddressFault | None]:
-    """Return the address that an outline names, and why it can never be fetched.
+def resolve_address(text: str, policy: Policy) -> tuple[str, str | None]:
+    """Return the address that an outline names, and why it can never be fetched: a word of a FetchError.
 
     Text that isn't a web address is read as if a person had typed it: ``feed://…``, or a bare host.
     A bare host gets http, because nothing tries twice here: nearly all sites redirect to https.
     """
-    found, fault = [text], _find_fault(text, policy)
-    if fault and not text.lower().startswith(("http:", "https:")):
+    found, word = [text], _word(text, policy)
+    if word and not text.lower().startswith(("http:", "https:")):
         found = normalise_address(text) or found
-        fault = _find_fault(found[-1], policy)
-    return found[-1], fault
+        word = _word(found[-1], policy)
+    return found[-1], word
 
 
-def _find_fault(url: str, policy: Policy) -> AddressFault | None:
+def _word(url: str, policy: Policy) -> str | None:
     try:
         policy.check_url(url)
     except FetchError as e:
-        return AddressFault(e.word, e.detail)
+        return e.word
     return None
 
 
@@ -224,10 +221,10 @@ class _Reader:
     def _add_listed(self, listed: Iterable[Outline]) -> None:
         for outline in listed:
             self._count_outline()
-            url, fault = outline.url, None
+            url, word = outline.url, None
             if self._policy is not None:
-                url, fault = resolve_address(url, self._policy)
-            problem = FetchError(fault.word).message if fault else None
+                url, word = resolve_address(url, self._policy)
+            problem = FetchError(word).message if word else None
             self.feeds.append(dataclasses.replace(outline, url=url, problem=problem))
             if outline.folders and outline.folders not in self.telling:
                 self.telling.add(outline.folders)
@@ -294,8 +291,8 @@ class _Reader:
     ) -> Outline:
         problem = None
         if self._policy is not None:
-            url, fault = resolve_address(url, self._policy)
-            problem = FetchError(fault.word).message if fault else None
+            url, word = resolve_address(url, self._policy)
+            problem = FetchError(word).message if word else None
         site = fields.get("htmlurl", "").strip() or None
         return Outline(url, title, site, path, line, problem)
 

@@ -41,6 +41,8 @@ BADGE = 99
 LOOKS = 5
 #: Failing feeds listed at once; others follow when these are marked as read.
 BROKEN_MOST = 100
+#: Most readers who are notified of the new entries of one pull.
+READERS = 1000
 #: Longest excerpt of an entry without a title, in characters.
 EXCERPT = 80
 _SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
@@ -146,27 +148,16 @@ class NotificationGateway:
             self._notes.prune(user_id, self._most)
         return told
 
-    def find_notified(
-        self, feed_ids: Sequence[int], after: int, limit: int
-    ) -> tuple[list[tuple[int, int]], int | None]:
-        """Return (feed, user) of the next readers who want to be notified of new entries, by user id.
-
-        Args:
-            after: the user id at which the previous batch ended, or 0.
-            limit: the size of a batch.
-
-        Returns:
-            The readers, and the user id after which the next batch begins; None: this batch is the last one.
-        """
-        found = self._subscriptions.find_notified(feed_ids, after, limit)
-        wanting = [pair for pair in found if self._wants(pair[1], NotificationKind.ENTRIES)]
-        return wanting, found[-1][1] if len(found) == limit else None
+    def find_notified(self, feed_ids: Sequence[int]) -> list[tuple[int, int]]:
+        """Return (feed, user) of readers who want to be notified of new entries, at most :data:`READERS`."""
+        return [
+            (feed_id, user_id)
+            for feed_id, user_id in self._subscriptions.find_notified(feed_ids, READERS)
+            if self._wants(user_id, NotificationKind.ENTRIES)
+        ]
 
     def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
-        """Notify a user of new entries of a feed; a row that is still unread counts them all.
-
-        Safe to repeat with the same time.
-        """
+        """Notify a user of new entries of a feed; a row that is still unread counts them all."""
         kind = NotificationKind.ENTRIES
         note = NotificationRow(user_id=user_id, kind=kind, subject=feed_id, at=now, count=count)
         if self._notes.add_count(note, now + self._keep):

@@ -24,6 +24,7 @@ from app.mappers.mongo.store import BATCH, Doc, Session
 from app.models.feeds.chain import Chain, Hop
 from app.models.feeds.parsed import Enclosure, FileRole, Replies
 from app.models.reading.entry import Entry, EntryChange, EntryKey, NewEntry
+from app.models.reading.full_text import FullText
 from app.models.sharing.sharing import Origin, Share
 from app.runtime import identity_map
 
@@ -34,7 +35,17 @@ _ROW = {
         *("of", "of_feed"),
     )
 }
-_PACKED = ("id", "categories", "enclosures", "of", "lost", "remote", "replies", *entry_bodies.Html._fields)
+_PACKED = (
+    "id",
+    "categories",
+    "enclosures",
+    "of",
+    "lost",
+    "remote",
+    "replies",
+    "full",
+    *entry_bodies.Html._fields,
+)
 _PLAIN = tuple(f.name for f in dataclasses.fields(Entry) if f.name not in _PACKED)
 _OF = {"of": 1, "of_feed": 1}
 _LENGTH = {"feed_id": 1, "length": 1, **_OF}
@@ -301,6 +312,17 @@ class EntryMapper:
         )
 
     @translate_errors
+    def store_full(self, entry: Entry, full: FullText) -> None:
+        """Store the text of an entry's page, unless the entry changed meanwhile."""
+        doc: Doc = {"at": full.at}
+        if body := entry_bodies.pack(full.html, "", full.raw):
+            doc |= {"body": body, "cleaned_by": full.cleaned_by}
+        if full.error:
+            doc["error"] = full.error
+        same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
+        self._entries.update_one(same, {"$set": {"full": doc}})
+
+    @translate_errors
     def find_above(self, feed_id: int, seq: int, session: Session | None = None) -> list[StoredEntry]:
         """Return entries with numbers above ``seq``, ascending."""
         found = self._entries.find(
@@ -551,7 +573,8 @@ def _taken(pattern: Doc) -> UniqueIndex:
 
 #: The defaults of fields that a body may omit; a change overwrites all of them.
 _NOTHING: Doc = {"updated": None, "url": None, "author": "", "excerpt": "", "image": None, "body": None}
-_NOTHING |= {"categories": [], "enclosures": [], "remote": None, "replies": None}
+# The page of an entry that has changed says something else, too.
+_NOTHING |= {"categories": [], "enclosures": [], "remote": None, "replies": None, "full": None}
 
 
 def _body(entry: NewEntry | EntryChange) -> Doc:
@@ -597,6 +620,13 @@ def _remote(doc: Doc | None) -> Chain | None:
     return Chain(tuple(Hop(**hop) for hop in doc["hops"]), doc["url"], doc["title"]) if doc else None
 
 
+def _full(doc: Doc | None) -> FullText | None:
+    if not doc:
+        return None
+    html = entry_bodies.unpack(doc.get("body"))
+    return FullText(doc["at"], html.content, html.raw, doc.get("cleaned_by", 0), doc.get("error"))
+
+
 def _doc(numbered: NumberedEntry, entry_id: int) -> Doc:
     entry = numbered.entry
     doc: Doc = {
@@ -623,6 +653,7 @@ def parse_entry(doc: Doc) -> Entry:
         of=Origin(doc["of"], doc["of_feed"]) if "of" in doc else None,
         remote=_remote(doc.get("remote")),
         replies=Replies(**doc["replies"]) if doc.get("replies") else None,
+        full=_full(doc.get("full")),
         **entry_bodies.read_html(doc)._asdict(),
         **plain,
     )

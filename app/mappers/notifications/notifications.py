@@ -96,8 +96,6 @@ class NotificationMapper:
     def add_count(self, note: NotificationRow, expires: dt.datetime) -> bool:
         """Add the count of ``note`` to its row, which is made if needed. A read row counts anew.
 
-        A row that already has the time of ``note`` stays as it is, so a repeat counts nothing twice.
-
         Returns:
             Whether the row is new.
         """
@@ -109,10 +107,7 @@ class NotificationMapper:
             "read": False,
             "expires": expires,
         }
-        repeated = {"$eq": ["$at", note.at]}
-        changed = {"$mergeObjects": ["$$ROOT", changes]}
-        update: Doc = {"$replaceWith": {"$cond": [repeated, "$$ROOT", changed]}}
-        return self._upsert(_key(note.user_id, note.kind, note.subject), [update])
+        return self._upsert(_key(note.user_id, note.kind, note.subject), [{"$set": changes}])
 
     @translate_errors
     def add_once(self, note: NotificationRow, by: int, target_id: int, expires: dt.datetime) -> bool:

@@ -13,6 +13,7 @@ class Queue(enum.StrEnum):
     DISCOVERY = "discovery"
     PULL = "feed-pull"
     IMPORT = "import"
+    ARTICLES = "articles"
     PICTURES = "media-fetch"
     PULL_SYSTEM = "feed-pull-sys"
     PICTURES_SYSTEM = "media-fetch-sys"
@@ -24,7 +25,9 @@ class Queue(enum.StrEnum):
 
 
 #: Queues whose jobs a person waits for; the others may only use some of a worker's slots.
-USER_QUEUES = frozenset({Queue.DISCOVERY, Queue.PULL, Queue.IMPORT, Queue.PICTURES, Queue.MEDIA})
+USER_QUEUES = frozenset(
+    {Queue.DISCOVERY, Queue.PULL, Queue.IMPORT, Queue.ARTICLES, Queue.PICTURES, Queue.MEDIA}
+)
 
 
 class Task(enum.StrEnum):
@@ -32,6 +35,7 @@ class Task(enum.StrEnum):
 
     DISCOVER = "feeds.discover"
     CHAPTERS = "feeds.chapters"
+    FULL_TEXT = "reading.full_text"
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"
     IMPORT = "import.run"
@@ -56,7 +60,6 @@ class Task(enum.StrEnum):
     DRAW_ICON = "media.draw_icon"
     HUB_VERIFY = "hub.verify"
     HUB_PUSH = "hub.push"
-    NOTIFY = "notifications.entries"
     PUSH_RING = "push.ring"
     PUSH_SEND = "push.send"
     WEBSUB_PULL = "websub.pull"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from app.models.feeds.chain import Chain
 from app.models.feeds.parsed import Enclosure, Replies, has_picture
+from app.models.reading.full_text import FullText
 from app.models.sharing.sharing import Origin, ShareVisibility
 
 #: Most pictures shown with an entry whose text has none.
@@ -84,7 +85,8 @@ class Entry:
     """A stored entry.
 
     ``revision`` counts changes of its body, ``stars`` its marks and shares; ``of`` is the root it shares.
-    ``lost`` says why the shared entry isn't shown: it was removed, or the viewer may not see it.
+    ``lost`` says why the shared entry isn't shown: it was removed, or the viewer may not see it. ``full`` is
+    the text of its page, if someone has requested it.
     """
 
     id: int
@@ -111,6 +113,7 @@ class Entry:
     stars: int = 0
     of: Origin | None = None
     lost: ShareVisibility | None = None
+    full: FullText | None = None
 
     @property
     def pictures(self) -> tuple[Enclosure, ...]:

@@ -13,6 +13,7 @@ from app.errors import InvalidError
 from app.models.feeds.chapters import Chapter
 from app.models.feeds.parsed import Enclosure
 from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.full_text import FullText
 from app.models.reading.search import QueryNote, Term, decode_query, encode_query
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
@@ -303,6 +304,7 @@ class Article:
     For a share, ``source_id`` and the names are those of the root entry's feed; ``person``: the entry is
     a person's own text. ``markable``, ``icon``, ``feed_url``: as in
     :class:`EntryRow`. ``chapters``: from a file that the feed names; None: a job fetches it now.
+    ``wants_full``: show ``full``, the text of the entry's page, instead of the feed's text.
     """
 
     entry: Entry
@@ -321,6 +323,13 @@ class Article:
     icon: str | None = None
     feed_url: str | None = None
     chapters: Sequence[Chapter] | None = ()
+    wants_full: bool = False
+    full: FullText | None = None
+
+    @property
+    def shown_full(self) -> str:
+        """The HTML to show instead of the feed's text; empty: show the feed's."""
+        return self.full.html if self.wants_full and self.full else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("close", "Escape", lazy_gettext("Close")),
             _row("original", "v", lazy_gettext("Open original page in a new tab")),
             _row("original-background", "b", lazy_gettext("Open original page in a background tab")),
+            _row("full-text", "d", lazy_gettext("Full text, or the text of the feed")),
             _row("read", "m", lazy_gettext("Mark as read or unread")),
             _row("star", "s", lazy_gettext("Star")),
             _row("tag", "t", lazy_gettext("Tag")),

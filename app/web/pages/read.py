@@ -7,15 +7,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
+from flask_babel import gettext as _
 
 from app.errors import InvalidError, NotFoundError
 from app.models.accounts import preferences
 from app.models.reading.stream import Article, Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
 from app.models.reading.stream_view import EXPANDED, FIELDS, LIST, StreamView
+from app.services.reading.full_texts import describe_failure
 from app.web import forms
 from app.web.context import get_actor, get_services, get_user
+from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.pages.share import build_box, build_row_states
+from app.web.security.redirects import get_safe_next
 from app.web.view.render import get_fragment_id, render_page
 from app.web.view.sidebar import has_feeds
 from app.web.view.today import Group, group_rows
@@ -25,6 +29,8 @@ bp = Blueprint("read", __name__)
 
 #: Popular entries on "Today".
 POPULAR = 5
+#: Which text of an entry is shown: that of its page, or that of its feed.
+FULL, FEED = "full", "feed"
 
 
 def _wish(name: str) -> Any:
@@ -41,11 +47,17 @@ class Query:
     density: str = _wish("density")
     sort: str = _wish("sort")
     show: str = _wish("show")
+    text: str = declare_text(max=8, default="", one_of=("", FULL, FEED))
 
     @property
     def overrides(self) -> dict[str, str]:
         """Display options for this request only."""
         return {name: value for name in FIELDS if (value := getattr(self, name))}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Next:
+    next: str = declare_text(max=2048, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +137,18 @@ def list_chapters(entry_id: int) -> Response:
     return jsonify(chapters=get_services().chapters.find_for_entry(get_actor(), entry_id))
 
 
+@bp.post("/entries/<int:entry_id>/full-text")
+def fetch_full_text(entry_id: int) -> Response:
+    """Fetch the text of an entry's page; if this takes long, answer "wait" and let the page ask again."""
+    form = forms.read_form(request, Next)
+    found = get_services().full_texts.request_text(get_actor(), entry_id)
+    if not is_json_wanted():
+        target = get_safe_next(form.next)
+        return make_response(redirect(f"{target}{'&' if '?' in target else '?'}text={FULL}", 303))
+    failure = describe_failure(found) if found else None
+    return jsonify(wait=found is None, message=_(failure) if failure else None)
+
+
 def _article(ref: StreamRef, asked: Query, entry_id: int) -> str:
     found = _open(ref, asked, entry_id)
     tags = get_services().tags.list_tags(get_actor())
@@ -140,7 +164,9 @@ def _open(ref: StreamRef, asked: Query, entry_id: int) -> Article:
     found = reading.get_article(actor, entry_id)
     reading.record_opened(actor, found, ref)
     get_services().ahead.request_following(get_user(), ref, found, asked.overrides)
-    return dataclasses.replace(found, chapters=get_services().chapters.find(actor, found.entry))
+    chapters = get_services().chapters.find(actor, found.entry)
+    full = get_services().full_texts.find(actor, found.entry) if asked.text == FULL else None
+    return dataclasses.replace(found, chapters=chapters, wants_full=asked.text == FULL, full=full)
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:

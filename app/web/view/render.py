@@ -18,10 +18,12 @@ from app.models.feeds.parsed import Enclosure, FileRole
 from app.models.imports.imports import Import
 from app.models.media.recordings import list_recordings
 from app.models.reading.anchors import scope_anchors
+from app.models.reading.full_text import FullText
 from app.models.reading.stream import Article, Page, Tree
 from app.models.reading.stream_view import StreamView
 from app.models.sharing.typed_text import remove_signs
 from app.models.subscriptions.folder import build_folder_paths
+from app.services.reading.full_texts import describe_failure
 from app.web.context import find_user, get_services, get_user, get_web
 from app.web.keyboard import keys, names
 from app.web.security.csrf import FIELD
@@ -37,7 +39,6 @@ from app.web.view import (
     pictures,
     players,
     present,
-    reasons,
     typography,
 )
 from app.web.view import tree as treeview
@@ -106,9 +107,10 @@ def install(app: Flask, tree_cache: int) -> None:
         named=render_button_name,
         feed_message=describe_feed_error,
         search_message=lambda word: i18n.translate_search_error(get_visible_word(word)),
-        feed_reason=describe_reason,
+        refusal=describe_refusal,
         feed_fix=lambda word: _(get_feed_fix(get_visible_word(word))),
         lost=i18n.describe_lost,
+        full_text_failure=describe_full_text,
         nested_tree=render_tree,
         row_renderer=make_row_renderer,
         tree_shape=compute_tree_shape,
@@ -239,12 +241,20 @@ def describe_feed_error(word: str) -> str:
     return i18n.translate_feed_error(get_visible_word(word))
 
 
-def describe_reason(word: str, detail: str) -> str:
-    """Return what a feed error's message leaves out, as far as this person may know it (S13).
+def describe_full_text(full: FullText | None) -> str:
+    """Return why an entry's page isn't shown: it can't be read, or hasn't come yet."""
+    failure = describe_failure(full) if full else None
+    return str(
+        _(failure) if failure else _("Eventr is fetching the page. Reload this page in a few seconds.")
+    )
+
+
+def describe_refusal(word: str, detail: str) -> str:
+    """Return the reason why Eventr doesn't fetch an address, as far as this person may know it (S13).
 
     The address itself may be shown, but not what its name resolves to.
     """
-    return reasons.describe_reason(word, detail) if get_visible_word(word) == word else ""
+    return i18n.describe_refusal(detail) if word == "bad_redirect" or is_admin() else ""
 
 
 def get_visible_word(word: str) -> str:

@@ -1,8 +1,9 @@
 // Actions on the selected or open entry. Loads with the first of these keys.
 import { register } from "../actions.js";
-import { chosen, inText, isOpen, open, openId, whenOpen } from "../panes.js";
+import { post } from "../net.js";
+import { chosen, inText, isOpen, open, openId, swap, whenOpen } from "../panes.js";
 import { current } from "../rows.js";
-import { toast } from "../toast.js";
+import { say, toast } from "../toast.js";
 import { t } from "../words.js";
 
 const reader = () => document.querySelector(".reader");
@@ -56,6 +57,35 @@ function offer(url) {
   field.select();
 }
 
+// Fetches the text of the entry's page, or goes back to that of its feed.
+async function fullText() {
+  if (!(isOpen() || (await open(current())))) return;
+  const id = openId();
+  const url = new URL(location);
+  const back = document.querySelector("#article a[data-text]");
+  const form = document.querySelector('#article form[data-act="full-text"]');
+  if (back) return swap(back.getAttribute("href"));
+  if (!form) return toast(t("This entry has no page"));
+  const button = form.querySelector("button");
+  button.disabled = true;
+  const answer = await bring(form.getAttribute("action"), id).catch((failure) => ({ message: failure.message }));
+  button.disabled = false;
+  if (openId() !== id || !answer) return;
+  if (answer.message) return toast(answer.message);
+  url.searchParams.set("text", "full");
+  return swap(url.pathname + url.search);
+}
+
+// Waits for the job, which may have to wait for its site.
+async function bring(action, id, pause = 500) {
+  const answer = await post(action, {});
+  if (!answer.wait) return answer;
+  if (pause > 20000) return { message: t("The site is slow. Try again in a minute.") };
+  say(t("Fetching the page…"));
+  await new Promise((ready) => setTimeout(ready, pause));
+  return openId() === id ? bring(action, id, pause * 2) : null;
+}
+
 function full() {
   if (!place()) return false;
   if (openId() && !isOpen()) open(current());
@@ -74,5 +104,6 @@ register({
   print: () => print(),
   "copy-link": whenOpen(copy),
   "full-screen": full,
+  "full-text": fullText,
   close: leave,
 });

@@ -95,13 +95,9 @@ async function changed(share, id) {
   if (!(await show(id ? `${page(share)}?at=${id}` : page(share)))) return;
   const said = id && document.getElementById(`c${id}`);
   if (!said) return document.getElementById("talk-title").focus({ preventScroll: true });
-  reach(said);
-}
-
-function reach(place) {
-  place.tabIndex = -1;
-  place.focus({ preventScroll: true });
-  place.scrollIntoView({ block: "nearest" });
+  said.tabIndex = -1;
+  said.focus({ preventScroll: true });
+  said.scrollIntoView({ block: "nearest" });
 }
 
 async function restore(token, here, share) {
@@ -111,8 +107,8 @@ async function restore(token, here, share) {
 
 async function followed(url) {
   if (!(await show(url.pathname + url.search))) return;
-  if (url.searchParams.has("answer") || url.searchParams.has("edit")) return write();
-  reach(document.getElementById(url.hash.slice(1)) ?? document.getElementById("talk-title"));
+  if (url.hash === "#write") return write();
+  (url.hash ? document.getElementById(url.hash.slice(1)) : document.getElementById("talk-title"))?.scrollIntoView({ block: "nearest" });
 }
 
 document.addEventListener("submit", (event) => {

@@ -6,6 +6,7 @@ import contextlib
 import datetime as dt
 from typing import Annotated, Literal
 
+from flask_babel import gettext
 from msgspec import Meta
 
 from app.errors import EventrError, InvalidError, NotFoundError
@@ -15,9 +16,10 @@ from app.models.feeds.parsed import Enclosure, Replies
 from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article
 from app.models.reading.tag import make_tag_key
+from app.services.reading.full_texts import describe_failure
 from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, UnsetType
 from app.web.api.rest.streams import Label, Sharer, build_sharer
-from app.web.api.rest.table import add_example, add_operation
+from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services
 from app.web.view.pictures import sign_files, sign_picture, sign_pictures
 from app.web.view.present import keep_http_url, keep_link_url
@@ -122,6 +124,19 @@ class MarksDone(Shape, frozen=True):
     feeds: dict[str, int]
 
 
+class FullText(Shape, frozen=True):
+    """The text of an entry's page.
+
+    `html`: sanitized, with absolute addresses; empty with an `error`, or while a job fetches the page
+    (`wait`).
+    """
+
+    html: str
+    wait: bool
+    error: str | None
+    message: str | None
+
+
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 add_example(
     Entry(
@@ -150,6 +165,7 @@ add_example(
         lost=None,
     )
 )
+add_example(FullText(html="<p>Nothing happened, at length.</p>", wait=False, error=None, message=None))
 add_example(EntryChange(read=True, starred=True, tags=("to read",)))
 add_example(EntryMarks(id=ENTRY, read=True, starred=True, tags=(Label(id=TAG, name="to read"),)))
 add_example(Marks(ids=(ENTRY,), read=True))
@@ -190,6 +206,29 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         of=entry.of.entry_id if entry.of else None,
         lost=entry.lost.value if entry.lost else None,
     )
+
+
+@add_operation("POST", "/entries/{entry_id}/full-text", "Get the text of an entry's page",
+               scope=Scope.READ, tag=GROUP, status=(200, 202))  # fmt: skip
+def fetch_full_text(actor: Actor, entry_id: int) -> Reply[FullText]:
+    """For feeds that publish only the beginning: finds the article on the entry's page.
+
+    Returns 202 while a job fetches the page: repeat the request after a second. The page is fetched once for
+    all readers, and stored.
+    """
+    found = get_services().full_texts.request_text(actor, entry_id, wait=0)
+    html = ""
+    if found and found.html:
+        page = get_services().reading.get_article(actor, entry_id).entry.url
+        html = sign_pictures(scope_anchors(found.html, entry_id), page)
+    failure = describe_failure(found) if found else None
+    answer = FullText(
+        html=html,
+        wait=found is None,
+        error=found.error if found else None,
+        message=gettext(failure) if failure else None,
+    )
+    return Reply(answer, 202 if found is None else 200, retry_after=1 if found is None else 0)
 
 
 def _role(file: Enclosure) -> Literal["alternate", "transcript", "chapters"] | None:

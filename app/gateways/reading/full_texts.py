@@ -1,0 +1,75 @@
+"""Full texts: the article on an entry's page, found, cleaned and stored once for all readers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+from typing import Final
+
+from app.feeds.html.main_text import count_words, extract_main_text
+from app.feeds.html.sanitize import SANITIZER_VERSION
+from app.gateways.feeds import entry_bodies
+from app.gateways.feeds.feeds import FeedGateway
+from app.mappers.feeds.entries import EntryMapper
+from app.models.feeds.fetched import Fetched
+from app.models.reading.entry import Entry
+from app.models.reading.full_text import NOTHING_MORE, FullText, is_worthwhile
+
+#: Time until a page is fetched again after a failure.
+RETRY: Final = dt.timedelta(hours=1)
+
+
+class FullTextGateway:
+    """Finds the address of an entry's page, and stores its text."""
+
+    def __init__(self, entries: EntryMapper, feeds: FeedGateway, sanitize: entry_bodies.Sanitize) -> None:
+        self._entries, self._feeds, self._sanitize = entries, feeds, sanitize
+
+    def find_page(self, entry: Entry) -> str | None:
+        """Return the address of an entry's page; None: there is none that can be fetched."""
+        url = entry.url or ""
+        return url if url.startswith(("https://", "http://")) else None
+
+    def is_due(self, entry: Entry, now: dt.datetime) -> bool:
+        """Return whether an entry's page has to be fetched: it wasn't, or it failed some time ago."""
+        return entry.full is None or (bool(entry.full.error) and entry.full.at <= now - RETRY)
+
+    def find(self, feed_id: int, entry_id: int) -> Entry | None:
+        """Return an entry as stored."""
+        return self._entries.find(entry_id, [feed_id])
+
+    def get_feed_url(self, feed_id: int) -> str | None:
+        """Return the address of a feed, which named the page; None: it is gone."""
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
+        return card.url if card else None
+
+    def store_failure(self, entry: Entry, error: str, now: dt.datetime) -> FullText:
+        """Store why an entry's page has no text for readers."""
+        full = FullText(now, error=error)
+        self._entries.store_full(entry, full)
+        return full
+
+    def store_page(self, entry: Entry, page: Fetched, now: dt.datetime) -> FullText:
+        """Find, clean and store the article on an entry's page.
+
+        It takes up to a few seconds of CPU time.
+        """
+        found = extract_main_text(page.body or b"", page.url, page.content_type)
+        lead = f'<p><img src="{html.escape(found.picture)}" alt=""></p>' if found.picture else ""
+        body = entry_bodies.clean_body(lead + found.html if found.html else "", "", page.url, self._sanitize)
+        if not is_worthwhile(count_words(body.content), count_words(entry.content or entry.summary)):
+            return self.store_failure(entry, NOTHING_MORE, now)
+        full = FullText(now, body.content, body.raw, SANITIZER_VERSION)
+        self._entries.store_full(entry, full)
+        return full
+
+    def clean(self, entry: Entry) -> FullText | None:
+        """Return the text of an entry's page, cleaned again after a change of the sanitizer (H03)."""
+        full = entry.full
+        if full is None or not full.html or full.cleaned_by == SANITIZER_VERSION:
+            return full
+        stored = entry_bodies.Body(full.html, "", "", full.raw, full.cleaned_by)
+        body = entry_bodies.reclean_body(stored, self._sanitize)
+        fresh = FullText(full.at, body.content, body.raw, body.cleaned_by)
+        self._entries.store_full(entry, fresh)
+        return fresh

@@ -1,0 +1,144 @@
+"""Full texts: a job fetches an entry's page and finds the article in it, once for all readers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from app import clock, logs
+from app.config import Settings
+from app.errors import InvalidError, NotFoundError, get_page_message
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.full_texts import FullTextGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.fetched import Fetched, FetchRequest, Target
+from app.models.feeds.hosts import parse_host
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.reading.entry import Entry
+from app.models.reading.full_text import FullText
+from app.ports import FetchStreamer, HostBudget, JobPort
+from app.services.access import Limiter, require_permission, throttle
+from app.services.fetch_budget import FetchBudget
+from app.services.validation import check_id
+
+log = logs.get(__name__)
+
+#: Attempts that may end their worker: after these the page counts as unreadable.
+ATTEMPTS_MAX = 2
+
+
+class FullTextService:
+    """Brings the full text of entries whose feeds publish only a part."""
+
+    def __init__(
+        self,
+        full_texts: FullTextGateway,
+        entries: EntryGateway,
+        jobs: JobPort,
+        *,
+        limiter: Limiter,
+        budget: HostBudget,
+        fetch_budget: FetchBudget,
+        settings: Settings,
+    ) -> None:
+        self._full_texts, self._entries, self._jobs = full_texts, entries, jobs
+        self._limiter, self._budget, self._fetch_budget = limiter, budget, fetch_budget
+        self._settings = settings
+
+    def request_text(self, actor: Actor, entry_id: int, *, wait: float | None = None) -> FullText | None:
+        """Return the text of an entry's page; None: a job fetches it, and this took longer than ``wait``.
+
+        Two readers who request it cause one fetch.
+
+        Args:
+            wait: seconds; None: as in the settings.
+
+        Raises:
+            NotFoundError: there is no such entry, or the actor may not see it.
+            InvalidError: the entry has no page.
+            RateLimitedError: too many requests within the hour, or bytes within the day.
+            StoreError: MongoDB or Redis does not answer.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        entry = self._get_root(self._entries.get(actor.user_id, check_id(entry_id, "entry_id")))
+        if self._full_texts.find_page(entry) is None:
+            raise InvalidError("This entry has no page of its own.", entry_id=entry_id)
+        if not self._full_texts.is_due(entry, clock.now()):
+            return self._full_texts.clean(entry)
+        limit = self._settings.full_texts_per_hour
+        throttle(self._limiter, f"full_text:{actor.user_id}", limit=limit, window=clock.HOUR)
+        self._fetch_budget.require_budget(actor)
+        args = {"feed_id": entry.feed_id, "entry_id": entry.id}
+        ticket = self._jobs.enqueue(Job(Task.FULL_TEXT, args, Queue.ARTICLES))
+        wait = self._settings.full_text_wait if wait is None else wait
+        if next(iter(self._jobs.await_many([ticket], wait)), None) is None:
+            return None
+        fresh = self._full_texts.find(entry.feed_id, entry.id)
+        if fresh is None:
+            raise NotFoundError(entry_id=entry_id)
+        # The job itself may have failed; nothing is stored then, and the next request tries again.
+        return fresh.full or FullText(clock.now(), error="unreadable")
+
+    def find(self, actor: Actor, entry: Entry) -> FullText | None:
+        """Return the stored text of an entry's page; None: nobody has requested it yet."""
+        require_permission(actor, Permission.ENTRY_READ)
+        if entry.full is None:
+            return None
+        return self._full_texts.clean(self._get_root(entry))
+
+    def _get_root(self, entry: Entry) -> Entry:
+        """Return the entry that a share shows, whose page it is."""
+        if entry.of is None or entry.of.entry_id == entry.id:
+            return entry
+        root = self._full_texts.find(entry.of.feed_id, entry.of.entry_id)
+        if root is None:
+            raise NotFoundError(entry_id=entry.id)
+        return root
+
+    async def fetch(
+        self, feed_id: int, entry_id: int, fetcher: FetchStreamer, *, attempts: int = 0
+    ) -> dict[str, Any]:
+        """Fetch an entry's page and store its text, unless that was done; safe to run twice.
+
+        Args:
+            attempts: earlier attempts that ended with the worker, or took too long.
+        """
+        texts, now = self._full_texts, clock.now()
+        entry = texts.find(feed_id, entry_id)
+        url = texts.find_page(entry) if entry else None
+        if entry is None or url is None or not texts.is_due(entry, now):
+            return {"error": None}
+        if attempts >= ATTEMPTS_MAX:
+            return {"error": texts.store_failure(entry, "unreadable", now).error}
+        wait = self._find_wait(parse_host(url))
+        if wait > self._settings.full_text_patience:
+            return {"error": texts.store_failure(entry, "busy", now).error}
+        await asyncio.sleep(wait)  # the rate limit of the host
+        full = None
+        async for page in fetcher.stream_fetches([self._make_request(feed_id, url)]):
+            self._fetch_budget.charge_pictures(page.wire_bytes)
+            full = self._store(entry, page)
+        error = full.error if full else "unreadable"
+        log.info("full_text_fetched", error=error)
+        return {"error": error}
+
+    def _make_request(self, feed_id: int, url: str) -> FetchRequest:
+        # The feed named the page, so the page may not lead to private addresses of other hosts (S11).
+        named_by = self._full_texts.get_feed_url(feed_id) or "https://invalid/"
+        return FetchRequest(url, target=Target.PAGE, referred_by=named_by)
+
+    def _store(self, entry: Entry, page: Fetched) -> FullText:
+        now = clock.now()
+        if page.error is not None:
+            return self._full_texts.store_failure(entry, page.error.word, now)
+        return self._full_texts.store_page(entry, page, now)
+
+    def _find_wait(self, host: str) -> float:
+        if self._fetch_budget.is_spent(clock.now()):
+            return self._settings.full_text_patience + 1
+        return max(*self._budget.find_pauses([host]), *self._budget.take_tokens([host], urgent=True))
+
+
+def describe_failure(full: FullText) -> str | None:
+    """Return the sentence that says why an entry's page has no text for readers; None: it has."""
+    return get_page_message(full.error) if full.error else None

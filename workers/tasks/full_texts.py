@@ -1,0 +1,15 @@
+"""Tasks that find the article on the page of an entry: pages of strangers, which may take long to read."""
+
+from __future__ import annotations
+
+from app.models.jobs.jobs import Task
+from workers.context import Context
+from workers.registry import register_task
+
+
+# Solo: an odd page takes seconds of CPU time. A crash or a time-out ends this process, and counts for it.
+@register_task(Task.FULL_TEXT, mode="solo", timeout=40)
+async def fetch_full_text(ctx: Context, *, feed_id: int, entry_id: int) -> dict[str, object]:
+    """Fetch the page of an entry and store its article."""
+    texts = ctx.services.full_texts
+    return dict(await texts.fetch(feed_id, entry_id, ctx.fetcher, attempts=ctx.job.harm))
