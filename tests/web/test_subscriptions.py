@@ -17,7 +17,7 @@ from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from tests.support.reader import Canned, add_user, elsewhere, pull, rss
-from tests.web.conftest import Visitor
+from tests.web.conftest import ORIGIN, Visitor
 
 JSON = {"Accept": "application/json"}
 NAMES = ("ada", "bea", "cid")
@@ -334,6 +334,41 @@ def test_a_new_folder_comes_with_what_is_new_and_the_top_one_is_meant(
     ann.post("/subscribe", {"url": "https://ada.example/feed", "folder_name": "Empty"})
     assert ann.post("/subscribe", {"url": "mailto:x", "folder_name": "Empty"}).status_code == 400
     assert {folder.name for folder in folders.list_folders(reader)} == {"Outer", "News"}
+
+
+def test_login_and_folder_are_kept_if_the_address_is_refused_and_if_it_succeeds(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    typed = {"url": "mailto:x", "login": "ann@paid.example", "password": "secret", "folder_name": "Paid"}
+    refused = ann.post("/subscribe", typed)
+    assert refused.status_code == 400
+    (form,) = lxml.html.fromstring(refused.text).xpath("//form[@action='/subscribe']")
+    fields = {field.name: field.value for field in form.inputs if isinstance(field, lxml.html.InputElement)}
+    assert fields == {**typed, "password": "", "csrf_token": fields["csrf_token"]}
+    (reason,) = form.xpath(".//*[@id='refused']")
+    assert "Enter an address such as" in reason.text_content()
+    # To a script, only the reason goes: the form stays as it is, with the password.
+    headers = {"HX-Request": "true", "HX-Target": "div#refused"}
+    part = ann.client.post(
+        "/subscribe", data={**typed, "csrf_token": ann.token()}, headers={**ORIGIN, **headers}
+    )
+    assert part.status_code == 200
+    assert "Enter an address such as" in part.text
+    assert "<form" not in part.text
+    assert services.folders.list_folders(reader) == []
+
+    # Without a login, the form without one comes back.
+    plain = lxml.html.fromstring(ann.post("/subscribe", {"url": "mailto:x", "folder_name": "Paid"}).text)
+    assert plain.xpath("//form[@action='/subscribe']//input[@name='folder_name']/@value") == ["Paid"]
+    assert not plain.xpath("//input[@name='login']")
+
+    assert ann.post("/subscribe", {**typed, "url": "https://paid.example/feed"}).status_code == 303
+    (mine,) = services.gateways.subscriptions.find_by_user(reader.user_id)
+    (folder,) = services.folders.list_folders(reader)
+    assert (folder.name, mine.folder_ids) == ("Paid", (folder.id,))
+    stored = services.subscriptions.get_fetch_options(reader, mine.feed_id)
+    assert stored.login == typed["login"]
+    assert stored.password
 
 
 def test_the_history_leads_on_to_what_is_older(ann: Visitor, services: Services) -> None:

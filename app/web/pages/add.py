@@ -8,7 +8,7 @@ import dataclasses
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app.errors import FeedError, InvalidError, NotFoundError
+from app.errors import FeedError, InvalidError, NotFoundError, RateLimitedError, TooLargeError
 from app.models.accounts.user import Notice
 from app.models.feeds.fetch_options import FetchOptions
 from app.web import forms
@@ -27,6 +27,10 @@ class Query:
     address: str = declare_text(max=2048, default="")
     first: bool = False
     added: int | None = None
+
+
+#: Errors that the user can fix.
+_SHOWN = (FeedError, InvalidError, TooLargeError, RateLimitedError)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +85,23 @@ def _found(address: str, **values: object) -> str:
 
 
 @bp.post("/subscribe")
-def subscribe() -> Response:
-    """Subscribe to a feed and show its list; its first entries appear automatically."""
+def subscribe() -> Response | tuple[str, int]:
+    """Subscribe to a feed and show its list; its first entries appear automatically.
+
+    If the address or the login is refused, all that was typed stays, except the password of a whole page.
+    """
     form = forms.read_form(request, Choice)
+    try:
+        return _subscribe(form)
+    except _SHOWN as e:
+        if get_fragment_id() == "refused":
+            return render_page("parts/refused.html", error=e), 200
+        folders = get_services().folders.list_folders(get_actor())
+        page = render_page("pages/add.html", address=form.url, asked=form, refused=e, folders=folders)
+        return page, e.http_status
+
+
+def _subscribe(form: Choice) -> Response:
     if handle := parse_own_handle(form.url):
         get_services().following.follow(get_actor(), handle)
         return _to("/people")

@@ -10,6 +10,7 @@ const field = document.createElement("input");
 const list = document.createElement("ul");
 const none = document.createElement("p");
 const status = document.createElement("p");
+const hint = document.createElement("p");
 let targets = [];
 let at = 0;
 
@@ -27,10 +28,17 @@ const PLACES = () => [
   [t("Import and export"), "/imports"],
   [t("Starter packs"), "/packs"],
   [t("Undo history"), "/history"],
+  [t("Notifications"), "/notifications"],
+  [t("Write a post"), "/compose"],
   [t("Settings"), "/settings"],
   [t("Reading"), "/settings/reading", t("Settings")],
   [t("Display and language"), "/settings/display", t("Settings")],
   [t("Keyboard shortcuts"), "/settings/keys", t("Settings")],
+  [t("Sharing"), "/settings/sharing", t("Settings")],
+  [t("Notification settings"), "/settings/notifications", t("Settings")],
+  [t("Privacy"), "/settings/privacy", t("Settings")],
+  [t("Apps"), "/settings/apps", t("Settings")],
+  [t("Files"), "/settings/files", t("Settings")],
   [t("Account"), "/settings/account", t("Settings")],
   [t("Sessions"), "/settings/sessions", t("Settings")],
   ...(document.querySelector('a[href="/admin"]') ? ADMIN() : []),
@@ -112,8 +120,10 @@ function option({ title, folder, unread, url, link }, index) {
   name.textContent = title;
   where.textContent = folder;
   count.textContent = unread ? number(unread) : "";
-  // Folders have no sign of their own.
-  const shown = link && (link.querySelector(".av, .icon") ?? document.querySelector(".tree-head .icon"));
+  // Folders have no sign of their own; a page has that of a link to it, else of the settings.
+  const shown = link
+    ? link.querySelector(".av, .icon") ?? document.querySelector(".tree-head .icon")
+    : document.querySelector(`a[href="${url}"] .icon`) ?? document.querySelector('a[href^="/settings"] .icon, a[href="/you"] .icon');
   const sign = shown?.cloneNode(true) ?? document.createElement("i");
   sign.classList.add("sign");
   item.append(sign, name, where, count);
@@ -168,7 +178,9 @@ function build() {
   none.textContent = t("No results. Try fewer words or letters.");
   status.className = "vh";
   status.setAttribute("role", "status");
-  dialog.append(field, list, none, status);
+  hint.className = "jump-hint";
+  hint.textContent = t("↑ and ↓ choose, Enter opens, Esc closes.");
+  dialog.append(field, list, none, hint, status);
   field.addEventListener("input", draw);
   field.addEventListener("keydown", pressed);
   list.addEventListener("click", (event) => {

@@ -6,9 +6,12 @@ import { t } from "../words.js";
 const form = document.querySelector("form[data-preview]");
 
 form?.addEventListener("input", () => show(form));
-// Later changes aren't saved yet, so remove the confirmation.
+// Later changes aren't saved yet, so remove the confirmation, and keep the button in sight.
 for (const one of document.querySelectorAll(".section form")) {
-  one.addEventListener("input", () => one.querySelector("#saved")?.replaceChildren());
+  one.addEventListener("input", () => {
+    one.classList.add("changed");
+    one.querySelector("#saved")?.replaceChildren();
+  });
 }
 
 // Search: arrow keys go through what is found, Enter opens the first, Esc clears.

@@ -1,0 +1,94 @@
+"""What a demanding reader would miss at first glance on the screens around reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import clock
+from app.models.feeds.discovery import Discovered
+from tests.browser.conftest import Site
+from tests.browser.test_list_rules import subscribe
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+
+
+def test_refused_subscription_keeps_all_that_was_typed(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    gateway = site.services.gateways.discoveries
+    row = gateway.get_or_create("https://paid.example/", clock.now())
+    gateway.store_result(row.key, Discovered(row.address, error="http_401"), clock.now())
+    page = visit(login="ann")
+    page.goto("/add")
+    page.get_by_label("Address of a site").fill("https://paid.example/")
+    page.get_by_role("button", name="Find feeds").click()
+    form = page.locator("form[action='/subscribe']")
+    typed = {"User name": "ann", "Password": "secret", "Folder": "Paid"}
+    for label, text in typed.items():
+        form.get_by_label(label).fill(text)
+    form.get_by_label("Feed address").fill("ftp://paid.example/feed")
+    form.get_by_role("button", name="Subscribe", exact=True).click()
+    expect(form.locator("#refused .note")).to_be_visible()
+    for label, text in typed.items():
+        expect(form.get_by_label(label)).to_have_value(text)
+    form.get_by_label("Feed address").fill("https://paid.example/feed")
+    form.get_by_role("button", name="Subscribe", exact=True).click()
+    page.wait_for_url("**/read/feed/*")
+    (folder,) = site.services.folders.list_folders(ann)
+    (mine,) = site.services.gateways.subscriptions.find_by_user(ann.user_id)
+    assert (folder.name, mine.folder_ids) == ("Paid", (folder.id,))
+    assert site.services.subscriptions.get_fetch_options(ann, mine.feed_id).login == "ann"
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_menus_of_the_list_lie_inside_it(site: Site, visit: Visit, width: int) -> None:
+    subscribe(site, add_user(site.services), 3)
+    page = visit(login="ann", size=(width, 844), touch=width < 700)
+    page.goto("/read/all")
+    pane = page.locator(".pane-list").bounding_box()
+    for summary in page.locator(".pane-list > .bar > .menu > summary").all():
+        summary.click()
+        menu = page.locator(".pane-list > .bar > .menu[open] > .menu-box")
+        expect(menu).to_be_visible()
+        box = menu.bounding_box()
+        assert pane is not None
+        assert box is not None
+        assert pane["x"] <= box["x"]
+        assert box["x"] + box["width"] <= pane["x"] + pane["width"]
+        summary.click()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_subscriptions_offer_what_one_can_do_once_something_is_selected(
+    site: Site, visit: Visit, width: int
+) -> None:
+    subscribe(site, add_user(site.services), 3)
+    page = visit(login="ann", size=(width, 844), touch=width < 700)
+    page.goto("/subscriptions")
+    unsubscribe = page.locator("#bulk-bar").get_by_role("button", name="Unsubscribe")
+    expect(page.locator("html.js")).to_be_attached()
+    expect(unsubscribe).to_be_hidden()
+    page.locator(".feeds input[type=checkbox]").first.check()
+    expect(unsubscribe).to_be_visible()
+    page.locator(".feeds input[type=checkbox]").first.uncheck()
+    expect(unsubscribe).to_be_hidden()
+
+
+def test_save_stays_in_sight_while_there_is_something_to_save(site: Site, visit: Visit) -> None:
+    add_user(site.services)
+    page = visit(login="ann")
+    page.goto("/settings/reading")
+    expect(page.locator("html.js")).to_be_attached()
+    save = page.locator(".save").get_by_role("button", name="Save")
+    expect(save).not_to_be_in_viewport()
+    page.get_by_text("Oldest first").click()
+    expect(save).to_be_in_viewport()
+    save.click()
+    expect(page.locator("#saved")).to_be_in_viewport()
+    expect(page.locator("#saved")).to_contain_text("Saved")
+    page.get_by_text("Newest first").click()
+    expect(page.locator("#saved")).to_be_empty()
+    expect(save).to_be_in_viewport()
