@@ -77,18 +77,42 @@ def test_subscriptions_offer_what_one_can_do_once_something_is_selected(
     expect(unsubscribe).to_be_hidden()
 
 
-def test_save_stays_in_sight_while_there_is_something_to_save(site: Site, visit: Visit) -> None:
-    add_user(site.services)
+def test_choices_save_themselves_and_texts_keep_save_in_sight(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
     page = visit(login="ann")
-    page.goto("/settings/reading")
+    for section, label in (("reading", "Oldest first"), ("notifications", "follows me")):
+        page.goto(f"/settings/{section}")
+        expect(page.locator("html.js")).to_be_attached()
+        expect(page.get_by_role("button", name="Save")).to_be_hidden()
+        page.get_by_text(label, exact=True).click()
+        expect(page.locator("#saved")).to_contain_text("Saved")
+        expect(page.locator("#saved")).to_be_in_viewport()
+    user = site.services.gateways.accounts.find_user(ann.user_id)
+    assert user is not None
+    assert (user.preferences.sort, user.preferences.notify_follower) == ("oldest", False)
+
+    page.goto("/settings/sharing")
     expect(page.locator("html.js")).to_be_attached()
     save = page.locator(".save").get_by_role("button", name="Save")
     expect(save).not_to_be_in_viewport()
-    page.get_by_text("Oldest first").click()
+    page.get_by_role("textbox", name="Display name").fill("Ann")
     expect(save).to_be_in_viewport()
     save.click()
-    expect(page.locator("#saved")).to_be_in_viewport()
     expect(page.locator("#saved")).to_contain_text("Saved")
-    page.get_by_text("Newest first").click()
+    expect(page.locator("#saved")).to_be_in_viewport()
+    page.get_by_role("textbox", name="Display name").fill("Ann B")
     expect(page.locator("#saved")).to_be_empty()
     expect(save).to_be_in_viewport()
+
+
+def test_links_of_a_page_have_one_empty_field_at_the_end(site: Site, visit: Visit) -> None:
+    add_user(site.services)
+    page = visit(login="ann")
+    page.goto("/settings/sharing")
+    fields = page.locator("#o-links input:visible")
+    expect(fields).to_have_count(1)
+    fields.first.fill("https://one.example/")
+    expect(fields).to_have_count(2)
+    page.locator(".save button").click()
+    expect(page.locator("#saved")).to_contain_text("Saved")
+    expect(page.locator("#o-links input:visible")).to_have_count(2)

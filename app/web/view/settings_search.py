@@ -142,7 +142,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("s-notify_mention", N_("mentions me"), ()),
         ("s-notify_import", N_("an import finishes"), ()),
         ("s-notify_export", N_("my data export is ready"), ()),
-        ("s-notify_entries", N_("a feed for which I asked has new entries"), ()),
+        ("s-notify_entries", N_("a feed that I chose has new entries"), ()),
         ("s-notify_feed", N_("one of my feeds has been failing for days"), ()),
         ("devices", N_("Devices"), (N_("push notifications"), N_("this device"))),
     ),
