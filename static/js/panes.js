@@ -85,7 +85,12 @@ export async function equip(place) {
 
 function retire(place) {
   if (place.closest("#article")) return;
-  for (const one of place.querySelectorAll("[id]")) one.removeAttribute("id");
+  // Labels still name their fields.
+  for (const one of place.querySelectorAll("[id]")) {
+    const id = `${one.id}-${place.dataset.entry}`;
+    for (const name of ["for", "list", "aria-describedby", "aria-labelledby"]) place.querySelector(`[${name}="${one.id}"]`)?.setAttribute(name, id);
+    one.id = id;
+  }
 }
 
 // Returns the chosen entry with its actions; opens it unless its whole text is in the list.
@@ -269,14 +274,9 @@ async function restore(event) {
 // In dark themes, pictures have a light ground, but not before they cover it.
 const light = (image) => image.matches(".prose img") && image.classList.add("lit");
 
-// A visible picture of unknown size keeps its box; it gets its own size when it is out of sight.
-function loaded({ target, type }) {
+function loaded({ target }) {
   fetchScript(target);
-  if (type === "load") light(target);
-  if (!target.matches(".prose img:not([width][height])")) return;
-  const edges = target.closest(".pane")?.getBoundingClientRect();
-  const { top, bottom } = target.getBoundingClientRect();
-  if (!edges || top > edges.bottom || bottom < edges.top || (type === "load" && Math.min(target.naturalWidth, target.naturalHeight) < 100)) target.classList.add("sized");
+  light(target);
 }
 
 // Loads on demand the scripts of a view, of a waiting list or picture, and of the borders between panes.
@@ -284,7 +284,7 @@ const fetchScript = (place) => place?.dataset.script && import(place.dataset.scr
 const fetchScripts = () => document.querySelectorAll("[data-script]:not(.split)").forEach(fetchScript);
 
 export function start() {
-  for (const kind of ["load", "error"]) document.addEventListener(kind, loaded, true);
+  document.addEventListener("load", loaded, true);
   for (const kind of ["pointerover", "focusin"]) addEventListener(kind, ({ target }) => fetchScript(target.closest?.(".split")));
   if (localStorage.getItem("eventr.panes")) fetchScript(document.querySelector(".split"));
   fetchScripts();

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from app.models.accounts.actor import Actor
+from tests.browser import axe
 from tests.browser.conftest import Site
 from tests.sharing.conftest import People
 from tests.support.reader import add_user
 
 Visit = Callable[..., Page]
 EXPANDED = "/read/all?view=expanded"
+#: Names of elements that there aren't, or that there are twice.
+_ASTRAY = """() => ["for", "list", "aria-describedby", "aria-labelledby"].flatMap((name) =>
+  [...document.querySelectorAll(`#rows [${name}]`)].flatMap((one) => one.getAttribute(name).split(" ")))
+  .concat([...document.querySelectorAll("[id]")].map((one) => one.id))
+  .filter((id) => document.querySelectorAll(`[id="${id}"]`).length !== 1)"""
 
 
 @pytest.fixture
@@ -75,9 +82,15 @@ def test_actions_are_about_their_row_and_stay_in_the_list(visit: Visit, ann: Act
     page.keyboard.press("Control+Enter")
     expect(other.locator(".said .prose")).to_have_text("First")
     expect(other.locator(".comments b")).to_have_text("1")
-    # The row before kept what was done to it; its buttons still work.
+    # The row before kept what was done to it, and the names of its fields; its buttons still work.
     row.locator(".like").click()
     expect(row.locator(".like")).to_have_attribute("aria-pressed", "false")
+    expect(row.locator("#share-words")).to_have_count(1)
+    other.locator(".share-menu > summary").click()
+    expect(other.get_by_label("Your comment")).to_be_visible()
+    expect(other.get_by_label("Your note", exact=True)).to_have_accessible_description(re.compile("emphasis"))
+    assert page.evaluate(_ASTRAY) == []
+    assert list(axe.faults(page, axe.RULES)) == []
     assert page.url == address
     page.reload()
     expect(_row(page, 1).locator(".act-line .own")).to_have_attribute("aria-pressed", "true")

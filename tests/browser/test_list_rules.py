@@ -11,6 +11,7 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import StreamRef
 from tests.browser.conftest import Site
+from tests.media.farm import make_png
 from tests.support.reader import add_user, pull, rss
 
 Visit = Callable[..., Page]
@@ -438,24 +439,72 @@ def test_back_restores_a_place_far_down_and_the_choice(site: Site, visit: Visit,
 
 
 def test_nothing_moves_when_pictures_and_news_come(site: Site, visit: Visit, ann: Actor) -> None:
-    picture = "<p>Before.</p><p><img src='https://pictures.example/{n}.png'></p><p>After.</p>"
+    picture = "<p>Before.</p><p><img src='https://pictures.example/n.png'></p><p>After.</p>"
     sized = "<img src='https://pictures.example/s.png' width='800' height='400'>"
-    feed_id = subscribe(site, ann, 12, text=picture + sized)
+    feed_id = subscribe(site, ann, 12, text=sized + picture)
     kept(site, ann, view="expanded")
     site.services.accounts.set_preferences(ann, {"images": "site"})
-    page = visit(login="ann")
+    page = visit(login="ann", routes=True)
+    shapes = {"s": make_png(800, 400), "n": make_png(600, 900)}
+    page.route("https://pictures.example/**", lambda route: route.fulfill(body=shapes[route.request.url[-5]]))
     page.add_init_script(SHIFTS)
     page.reload()
-    # All pictures come now, also those that are far off; the first one is in sight and keeps its box.
+    # All pictures come now, also those far off. Only the last one in sight may move what is below it.
     page.evaluate("() => { for (const one of document.images) one.loading = 'eager'; }")
-    expect(page.locator("#rows img.sized")).to_have_count(page.locator("#rows .row").count() - 1)
+    expect(page.locator('#rows img[height="900"]')).to_have_count(page.locator("#rows .row").count())
     tops = page.eval_on_selector_all("#rows .row", "(all) => all.map((row) => row.offsetTop)")
-    items = [("fresh", "<p>x</p>"), *((f"one {n}", picture + sized) for n in range(12))]
+    items = [("fresh", "<p>x</p>"), *((f"one {n}", sized + picture) for n in range(12))]
     pull(site.services, [feed_id], {URLS[0]: rss("Feed one", items)})
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(page.locator("#newbar")).to_have_text("1 new")
     assert page.eval_on_selector_all("#rows .row", "(all) => all.map((row) => row.offsetTop)") == tops
     assert page.evaluate("window.__shift") <= 0.02
+
+
+@pytest.mark.parametrize("view", ["expanded", "article"])
+def test_a_picture_from_its_site_gets_its_own_shape_and_what_is_read_stays(
+    site: Site, visit: Visit, ann: Actor, view: str, eventually: Eventually
+) -> None:
+    """Defect 1: a box of 3:2 in sight stayed for ever, and a narrow picture stood beside its text."""
+    names = {"high": (600, 1200), "small": (120, 150), "low": (88, 31), "wide": (1600, 400)}
+    html = "".join(f"<p>{n} <img src='https://pictures.example/{n}'></p><p>After {n}</p>" for n in names)
+    broken = "<p><img src='https://pictures.example/broken'></p>" + "<p>More</p>" * 40
+    subscribe(site, ann, 1, text=html + broken)
+    site.services.accounts.set_preferences(ann, {"images": "site"})
+    page = visit(login="ann", routes=True, size=(1440, 900))
+    held: dict[str, Route] = {}
+    page.route("https://pictures.example/**", lambda route: held.update({route.request.url[25:]: route}))
+    if view == "expanded":
+        page.goto("/read/all?view=expanded")
+    else:
+        page.locator("#rows .row h2 a").click()
+    pane = page.locator(".pane-list" if view == "expanded" else "#article")
+    pane.locator(".prose").wait_for()
+    pane.evaluate("(pane) => { for (const one of pane.querySelectorAll('img')) one.loading = 'eager'; }")
+    eventually(lambda: page.evaluate("1") and len(held) == 5)
+    top = "(p) => p.getBoundingClientRect().top"
+    after = pane.locator("p", has_text="After high")
+    high = pane.locator("img[src$=high]")
+    # Someone reads below the first picture, of which only the lower end is in sight.
+    pane.evaluate(
+        "(pane, image) => { pane.scrollTop += image.getBoundingClientRect().top + 100; }",
+        high.element_handle(),
+    )
+    before = after.evaluate(top)
+    for name, route in held.items():
+        body = make_png(*names[name]) if name in names else b""
+        route.fulfill(body=body, content_type="image/png")
+    expect(pane.locator("img[width][height]")).to_have_count(4)
+    expect(pane.locator("img[src$=broken]")).to_have_class("sized")
+    assert after.evaluate(top) == pytest.approx(before, abs=2)
+    shape = "(e) => [e.offsetWidth / e.offsetHeight, e.offsetWidth / e.closest('.prose').offsetWidth]"
+    assert high.evaluate(shape) == pytest.approx([0.5, 600 / 680], abs=0.15)
+    wide = pane.locator("img[src$=wide]").evaluate(shape)
+    assert wide == pytest.approx([4, 1], abs=0.1)
+    # A narrow one stands alone, a badge in its line.
+    beside = "(e) => [e.offsetWidth, e.offsetHeight, getComputedStyle(e).display]"
+    assert pane.locator("img[src$=small]").evaluate(beside) == [120, 150, "block"]
+    assert pane.locator("img[src$=low]").evaluate(beside) == [88, 31, "inline"]
 
 
 def test_a_footnote_is_shown_without_loading_its_entry_again(site: Site, visit: Visit, ann: Actor) -> None:

@@ -114,6 +114,13 @@ def test_without_scripts_the_next_visit_shows_the_pictures(
     Worker(site.services, redis_client).work()
     page.reload()
     expect(page.locator('.prose img[src^="/i/"]')).to_have_count(1)
+    # From their sites, they have the sizes that this server knows by then.
+    ann = site.services.mappers.users.find_credentials("ann").user.actor  # type: ignore[union-attr]
+    site.services.accounts.set_preferences(ann, {"images": "site"})
+    page.goto(f"/read/feed/{feed_id}?entry={entry}")
+    known = page.locator(".prose img[width]")
+    expect(known).to_have_attribute("src", server.url("/a.png"))
+    assert known.get_attribute("class") == "sign"
 
 
 def test_a_picture_is_enlarged_with_click_and_keys(

@@ -9,6 +9,7 @@ from app.models.media.addresses import MediaKeys
 from app.models.media.rewriting import (
     PICTURES_MAX,
     PictureTag,
+    extend_pictures,
     list_pictures,
     rewrite_pictures,
     write_picture,
@@ -107,3 +108,17 @@ def test_a_signed_picture_keeps_its_size_and_this_servers_pictures_their_address
     direct = PictureSigner("https://reader.example", None)
     assert direct.sign_html(signed, None) == signed
     assert direct.sign_url("https://a.example/1.jpg", None) == "https://a.example/1.jpg"
+
+
+def test_tags_of_pictures_get_attributes_and_keep_their_own() -> None:
+    markup = (
+        '<p>a &lt;img&gt;</p><picture><source srcset="https://a.example/1.webp" type="image/webp">'
+        '<img src="https://a.example/1.jpg?a=1&amp;b=2" alt="x &quot;y&quot;"></picture>'
+        '<img src="data:image/gif;base64,R0lGOD">'
+    )
+    tags: list[PictureTag] = []
+    added = {"class": 'a"b', "width": 3, "height": None}
+    found = extend_pictures(markup, lambda tag: tags.append(tag) or added)
+    assert found == markup.replace('<img src="https', '<img class="a&quot;b" width="3" src="https')
+    assert [tag.url for tag in tags] == ["https://a.example/1.jpg?a=1&b=2"]
+    assert extend_pictures(markup, lambda tag: None) == markup

@@ -117,11 +117,32 @@ def rewrite_pictures(markup: str, render: Callable[[PictureTag], str]) -> str:
     return _TAG.sub(replace_tag, markup)
 
 
+def extend_pictures(
+    markup: str, describe: Callable[[PictureTag], Mapping[str, str | int | None] | None]
+) -> str:
+    """Return sanitized HTML in which the tags of pictures from the web have further attributes.
+
+    Args:
+        describe: returns attributes that the stored tag doesn't have.
+    """
+
+    def extend_tag(tag: re.Match[str]) -> str:
+        if tag[1] != "img":
+            return tag[0]
+        attributes = _read_attributes(tag[2])
+        url = _choose_address(attributes)
+        added = describe(PictureTag(url, attributes, is_linked=False)) if url else None
+        given = {name: value for name, value in (added or {}).items() if value is not None}
+        return "<img" + _write_attributes(given) + tag[0][len("<img") :] if given else tag[0]
+
+    return _TAG.sub(extend_tag, markup) if "<img" in markup else markup
+
+
 def write_picture(tag: PictureTag, attributes: Mapping[str, str | int | None]) -> str:
     """Return an ``<img>`` with these attributes, and the alternative text and title of the stored one."""
     kept = {name: tag.attributes[name] for name in _KEPT if name in tag.attributes}
-    given = {"alt": "", **kept, **{name: str(v) for name, v in attributes.items() if v is not None}}
-    return "<img" + "".join(f' {name}="{html.escape(value)}"' for name, value in given.items()) + ">"
+    given = {"alt": "", **kept, **{name: v for name, v in attributes.items() if v is not None}}
+    return "<img" + _write_attributes(given) + ">"
 
 
 def write_link(tag: PictureTag) -> str:
@@ -130,6 +151,10 @@ def write_link(tag: PictureTag) -> str:
         return ""
     text = html.escape(tag.attributes.get("alt") or tag.url)
     return text if tag.is_linked else f'<a href="{html.escape(tag.url)}">{text}</a>'
+
+
+def _write_attributes(given: Mapping[str, str | int]) -> str:
+    return "".join(f' {name}="{html.escape(str(value))}"' for name, value in given.items())
 
 
 def _read_attributes(text: str) -> dict[str, str]:

@@ -123,6 +123,16 @@ class PictureService:
         self._sources.touch([s.id for s in known.values() if s.used is None or s.used < day], now)
         return {url: _show(i, known.get(i), blobs) for url, i in ids.items()}
 
+    def find_known(self, urls: Collection[str]) -> dict[str, ShownPicture]:
+        """Return address → what is known of pictures that come from their sites; fetches none.
+
+        Raises:
+            StoreError: MongoDB isn't responding.
+        """
+        ids = {url: self._keys.derive_id(url) for url in urls}
+        states = self.find_states(list(ids.values()))
+        return {url: states[i] for url, i in ids.items() if i in states}
+
     def find_states(self, ids: Sequence[bytes]) -> dict[bytes, ShownPicture]:
         """Return what to show now of pictures that were pending, by the ids of their sources.
 

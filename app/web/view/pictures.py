@@ -18,7 +18,13 @@ from markupsafe import Markup
 from app.errors import FEED_MESSAGES, N_, get_public_word
 from app.models.feeds.parsed import Enclosure
 from app.models.media.addresses import encode_bytes
-from app.models.media.rewriting import PictureTag, list_pictures, rewrite_pictures, write_picture
+from app.models.media.rewriting import (
+    PictureTag,
+    extend_pictures,
+    list_pictures,
+    rewrite_pictures,
+    write_picture,
+)
 from app.models.media.shown import PictureState, ShownPicture
 from app.models.media.signing import PictureSigner
 from app.models.reading.entry import Entry
@@ -76,7 +82,7 @@ def collect_rows(rows: Iterable[EntryRow], *, thumbs: bool) -> None:
     """
     wanted = []
     for row in rows:
-        if thumbs and row.image:
+        if thumbs and row.image and get_choice() == PROXY:
             wanted.append(WantedPicture(row.image, row.url, row.feed_url, row.id))
         if row.html:
             urls = [*list_pictures(row.html), *(file.url for file in row.pictures)]
@@ -103,10 +109,10 @@ def show_pictures(markup: str, page: str | None = None) -> str:
         return markup
     if choice != NONE:
         markup = name_picture_links(markup)
-    if choice == DIRECT:
-        return markup
-    if choice == PROXY:
+    if choice != NONE:
         _prepare([WantedPicture(url, page) for url in list_pictures(markup)])
+    if choice == DIRECT:
+        return extend_pictures(markup, _describe)
     return rewrite_pictures(markup, _render_none if choice == NONE else _render)
 
 
@@ -165,7 +171,7 @@ def render_poster(url: str | None, page: str | None = None) -> str:
     if not url or (get_choice() == PROXY and url not in _get_known()):
         return ""
     tag = f'<a><img src="{escape(url)}" alt="" {_FROM_SITE}></a>'
-    shown = show_pictures(tag, page)[len("<a>") : -len("</a>")]
+    shown = (tag if get_choice() == DIRECT else show_pictures(tag, page))[len("<a>") : -len("</a>")]
     return shown if shown.startswith("<img ") else ""
 
 
@@ -215,7 +221,10 @@ def _prepare(wanted: Sequence[WantedPicture]) -> None:
     """Look up the pictures that this request hasn't looked up yet."""
     known = _get_known()
     new = {one.url: one for one in wanted if one.url not in known and _is_foreign(one.url)}
-    if new and get_choice() == PROXY:
+    if new and get_choice() == DIRECT and get_web().settings.is_picture_proxy:
+        # Others see them through this server, so their sizes may be known.
+        known.update(get_services().pictures.find_known(new))
+    elif new and get_choice() == PROXY:
         person = find_user()
         found = get_services().pictures.prepare(
             list(new.values()), person.actor.user_id if person is not None else None
@@ -275,6 +284,17 @@ def _render(tag: PictureTag) -> str:
             "data-script": None if tag.is_linked else get_web().assets.get_url("lightbox.js"),
         },
     )
+
+
+def _describe(tag: PictureTag) -> dict[str, str | int | None]:
+    """Return the place and the size of a picture from its site; a script finds out what nobody knows."""
+    shown = _get_known().get(tag.url)
+    if tag.size:
+        return {"class": _classify(*tag.size)}
+    if shown and shown.width and shown.height and not tag.attributes.keys() & {"width", "height"}:
+        size = shown.width, shown.height
+        return {"class": _classify(*size), "width": size[0], "height": size[1]}
+    return {"data-script": get_web().assets.get_url("sizes.js")}
 
 
 def is_tall(width: int, height: int) -> bool:

@@ -1,7 +1,7 @@
 // Shows pictures that Eventr was still fetching when the page was built. Loaded only if there are any.
+import { fit } from "../fit.js";
+
 const WAITS = [600, 900, 1300, 2000, 3000, 5000, 8000, 13000, 21000, 34000];
-// As in app/web/view/pictures.py: wide pictures stand alone, low ones in a line, small square ones are signs.
-const [BLOCK, LINE, SIGN] = [220, 64, 32];
 const seen = new Set();
 let turn = 0;
 let timer = 0;
@@ -25,12 +25,7 @@ function show(image, found) {
   image.classList.toggle("tall", found.tall);
   if (size) return (image.src = found.thumb);
   const width = stated ? Math.min(found.width, image.getAttribute("width")) : found.width;
-  const height = Math.max(1, Math.round((width * found.height) / found.width));
-  image.setAttribute("width", width);
-  image.setAttribute("height", height);
-  image.classList.toggle("block", width >= BLOCK);
-  image.classList.toggle("narrow", width < BLOCK && height > LINE);
-  image.classList.toggle("sign", width === height && width <= SIGN);
+  fit(image, width, Math.max(1, Math.round((width * found.height) / found.width)));
   if (found.srcset) {
     image.sizes = "(max-width: 720px) 100vw, 720px";
     image.srcset = found.srcset;
