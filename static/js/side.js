@@ -23,7 +23,8 @@ function open() {
   opener = document.activeElement;
   set(true);
   draw();
-  (revealCurrent() ?? side().querySelector("a")).focus({ preventScroll: true });
+  const place = revealCurrent();
+  (place?.checkVisibility() ? place : side().querySelector("a")).focus({ preventScroll: true });
 }
 
 // Returns the focus to where it was, unless a link takes it elsewhere.
@@ -80,8 +81,22 @@ function swipes() {
   }, { passive: true });
 }
 
+// Tags and saved searches: folded or not as this device remembers, at first by the width of the screen.
+function foldLabels() {
+  for (const one of side().querySelectorAll("[data-fold]")) one.open = one.querySelector("[aria-current]") || (localStorage[`eventr.${one.dataset.fold}`] ?? `${!narrow.matches}`) === "true";
+}
+
+function folded({ target }) {
+  const one = target.closest(".fold summary")?.parentElement;
+  if (one) localStorage[`eventr.${one.dataset.fold}`] = !one.open;
+}
+
 export function start() {
   entitle();
+  foldLabels();
+  document.addEventListener("htmx:after:swap", foldLabels);
+  side().addEventListener("click", folded);
+  side().addEventListener("toggle", draw, true);
   swipes();
   scrim().addEventListener("click", () => close());
   side().addEventListener("click", ({ target }) => target.closest("a[href]") && !target.closest(".menu") && close(false));

@@ -15,7 +15,7 @@ function make(name, props = {}, ...children) {
 }
 
 function picture(name) {
-  const icon = document.querySelector(".tree-head .icon").cloneNode(true);
+  const icon = document.querySelector(".tree-head [href] .icon").cloneNode(true);
   const use = icon.querySelector("use");
   use.setAttribute("href", use.getAttribute("href").replace(/#.*/, `#${name}`));
   return icon;

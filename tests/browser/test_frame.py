@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from app.models.accounts.actor import Actor, Role
+from app.models.reading.stream import StreamQuery, StreamRef
 from tests.browser.axe import RULES, faults
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_list_rules import subscribe
+from tests.sharing.conftest import People
 from tests.support.reader import add_user
 
 Visit = Callable[..., Page]
@@ -121,6 +124,48 @@ def test_narrow_pages_have_the_tree_in_a_drawer(
     page.locator("#tree a[data-feed]").click()
     expect(page.locator("#rows .row").first).to_be_visible()
     expect(page.locator("#tree")).to_be_hidden()
+
+
+def test_the_drawer_of_a_phone_begins_with_the_feeds(site: Site, visit: Visit, ann: Actor) -> None:
+    """What the tab bar has isn't said twice; tags and saved searches fold, which this device remembers."""
+    entry = site.services.reading.load_page(ann, StreamQuery(StreamRef.parse("all"))).rows[0].id
+    site.services.tags.change_tags(ann, entry, add=["Later"])
+    site.services.tags.save_search(ann, "Roses", "rose")
+    bob = add_user(site.services, "bob")
+    People(site.services).open(bob)
+    site.services.following.follow(ann, "bob")
+    page = visit(login="ann", size=(390, 844))
+    page.locator("[data-key=tree]:visible").first.click()
+    expect(page.locator("#tree").get_by_role("link", name="Following")).to_be_visible()
+    for name in "People", "Discover", "Search":
+        expect(page.locator("#tree").get_by_role("link", name=name, exact=True)).to_be_hidden()
+    head = page.locator("#tree").get_by_role("heading", name="Feeds").bounding_box()
+    assert head
+    assert head["y"] <= 450
+    tag = page.locator("#labels").get_by_role("link", name="Later")
+    expect(tag).to_be_hidden()
+    page.get_by_role("heading", name="Tags").click()
+    expect(tag).to_be_visible()
+    page.reload()
+    page.locator("[data-key=tree]:visible").first.click()
+    expect(tag).to_be_visible()
+    expect(page.locator("#labels").get_by_role("link", name="Roses")).to_be_hidden()
+    page.goto("/people")
+    page.locator("#main").get_by_role("link", name="Discover").click()
+    expect(page).to_have_url(re.compile("/discover$"))
+    wide = visit(login="ann")
+    expect(wide.locator("#labels").get_by_role("link", name="Later")).to_be_visible()
+    wide.get_by_role("heading", name="Tags").click()
+    wide.locator("#rows h2 a").first.click()
+    expect(wide.locator("#entry-title")).to_be_visible()
+    expect(wide.locator("#labels").get_by_role("link", name="Later")).to_be_hidden()
+    # The current place is never folded away.
+    wide.locator("#tags a.tag").click()
+    expect(wide.locator("#labels").get_by_role("link", name="Later")).to_have_attribute(
+        "aria-current", "page"
+    )
+    wide.reload()
+    expect(wide.locator("#labels").get_by_role("link", name="Later")).to_be_visible()
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])

@@ -122,7 +122,7 @@ function option({ title, folder, unread, url, link }, index) {
   count.textContent = unread ? number(unread) : "";
   // Folders have no sign of their own; a page has that of a link to it, else of the settings.
   const shown = link
-    ? link.querySelector(".av, .icon") ?? document.querySelector(".tree-head .icon")
+    ? link.querySelector(".av, .icon") ?? document.querySelector(".tree-head [href] .icon")
     : document.querySelector(`a[href="${url}"] .icon`) ?? document.querySelector('a[href^="/settings"] .icon, a[href="/you"] .icon');
   const sign = shown?.cloneNode(true) ?? document.createElement("i");
   sign.classList.add("sign");
