@@ -16,7 +16,7 @@ function leave() {
   location.reload();
 }
 
-// The session may have been ended on another device, which no cookie tells.
+// The session may have been ended on another device, which no cookie tells. Offline, the page asks when it can.
 async function check() {
   const answer = await fetch("/api/session", { cache: "no-store", headers: { Accept: "application/json" } }).catch(() => null);
   if (answer?.status === 401) leave();
@@ -30,6 +30,7 @@ if (mark) {
     played = PLAYER in sessionStorage;
     if (event.persisted) root.style.visibility = "hidden";
   });
+  addEventListener("online", check);
   addEventListener("pageshow", (event) => {
     if (!event.persisted) return;
     // What plays goes on in a new page only.
