@@ -129,7 +129,8 @@ class _Compiled(jinja2.BytecodeCache):
         self._kept[bucket.key] = bucket.bytecode_to_string()
 
 
-_FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM", "EVENTR_TEST_CLUSTER_URI"}
+_FOR_TESTS = {"EVENTR_CORPUS", "EVENTR_CHROMIUM", "EVENTR_TEST_CLUSTER_URI", "EVENTR_TEST_CACHE"}
+_FOR_TESTS |= {"EVENTR_CACHE_ROUNDS"}
 #: A MongoDB cluster to run the tests on; empty: each xdist worker starts a MongoDB of its own.
 _CLUSTER: Final = os.environ.get("EVENTR_TEST_CLUSTER_URI", "")
 
@@ -276,6 +277,7 @@ def settings(
         argon2_time=1,
         signup="open",
         sync_hold_back=0.0,
+        cache=bool(os.environ.get("EVENTR_TEST_CACHE")),
         # A machine on which little is free can run the tests.
         disk_min_free=0.0,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app import clock
 from app.adapters.apprise import AppriseNotifier
-from app.bootstrap.base import Base
+from app.bootstrap.notifications import NotificationServices
 from app.gateways.operations.cells import CellGateway
 from app.gateways.operations.moves import MoveGateway
 from app.monitoring.health import run_checks
@@ -19,7 +19,7 @@ from app.services.operations.readiness import Readiness
 from app.services.operations.server_info import ServerInfoService
 
 
-class OperationsServices(Base):
+class OperationsServices(NotificationServices):
     """The services of operations."""
 
     @lazy
@@ -55,7 +55,11 @@ class OperationsServices(Base):
     @lazy
     def cell_upkeep(self) -> CellService:
         """Cells: people, shares of new people, numbers that cross stores."""
-        return CellService(CellGateway(self.cells, self.mover), self.gateways.outbox)
+        return CellService(
+            CellGateway(self.cells, self.mover),
+            self.gateways.outbox,
+            lambda: self.notifier.deliver_waiting(),  # built when it is needed
+        )
 
     @lazy
     def server_info(self) -> ServerInfoService:

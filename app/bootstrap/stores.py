@@ -454,6 +454,7 @@ class Gateways:
             lists=m.feed_lists,
             entries=self.entries,
             visibility=self.visibility,
+            outbox=m.outbox,
             keep_for=dt.timedelta(days=settings.notifications_days),
             limit=settings.notifications_max,
             rows=settings.notification_rows,

@@ -49,14 +49,14 @@ class SecondCell:
         self.server.stop()
 
 
-@pytest.fixture(scope="session")
-def second_cell() -> Iterator[SecondCell]:
-    """The second replica set of this xdist worker; stopped and removed at its end."""
+@contextlib.contextmanager
+def running_cell(name: str) -> Iterator[SecondCell]:
+    """Start a replica set in a folder of its own, and remove it at the end."""
     shared = (
         "/dev/shm" if os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 2 << 30 else None
     )
     home = Path(tempfile.mkdtemp(prefix=f"eventr-test-{os.getpid()}-cell-", dir=shared))
-    cell = SecondCell(CELL, MongoDB(Settings(home=home, embedded_cache=1 << 28)))
+    cell = SecondCell(name, MongoDB(Settings(home=home, embedded_cache=1 << 28)))
     try:
         cell.start()
         with pymongo.MongoClient[dict[str, Any]](cell.uri) as client:
@@ -65,6 +65,13 @@ def second_cell() -> Iterator[SecondCell]:
     finally:
         cell.server.stop()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def second_cell() -> Iterator[SecondCell]:
+    """The second replica set of this xdist worker; stopped and removed at its end."""
+    with running_cell(CELL) as cell:
+        yield cell
 
 
 @pytest.fixture

@@ -4,6 +4,9 @@ What a person may see can change at any time: a share is unshared, a person susp
 holds only ids, and its visibility is checked when it is written and each time it is read. Failing feeds are
 not stored as rows: such a feed may have a hundred thousand readers, so each reader finds it through their
 subscriptions.
+
+While a person's data can't be written, because they are being moved or their cell is down, their
+notifications wait in the home store's outbox.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
-from app.errors import NotFoundError
+from app.errors import CellError, MovingError, NotFoundError
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.accounts.users import UserMapper
@@ -21,6 +24,7 @@ from app.mappers.discussion.reactions import ReactionMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.notifications.notifications import KEPT, NotificationMapper
 from app.mappers.operations.feed_lists import FeedListMapper
+from app.mappers.operations.outbox import OutboxMapper
 from app.mappers.reading.entry_keys import to_millis
 from app.mappers.sharing.profiles import RelationshipMapper
 from app.mappers.sharing.shares import ShareMapper
@@ -32,6 +36,7 @@ from app.models.discussion.comments import (
     NotificationRows,
     PersonSummary,
 )
+from app.models.notifications.waiting import WaitingNotification
 from app.models.reading.entry import EntryKey
 from app.models.sharing.sharing import RelationshipKind, Share
 
@@ -43,6 +48,10 @@ LOOKS = 5
 BROKEN_MOST = 100
 #: Most readers who are notified of the new entries of one pull.
 READERS = 1000
+#: Waiting notifications that are delivered at a time.
+DELIVERED = 500
+#: Time until the next attempt to deliver a notification.
+WAIT = dt.timedelta(seconds=1)
 #: Longest excerpt of an entry without a title, in characters.
 EXCERPT = 80
 _SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
@@ -90,6 +99,7 @@ class NotificationGateway:
         lists: FeedListMapper,
         entries: EntryGateway,
         visibility: VisibilityGateway,
+        outbox: OutboxMapper,
         keep_for: dt.timedelta,
         limit: int,
         rows: int,
@@ -99,7 +109,7 @@ class NotificationGateway:
         self._notes, self._reactions, self._comments = notes, reactions, comments
         self._shares, self._ties, self._users = shares, relationships, users
         self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
-        self._entries, self._sight = entries, visibility
+        self._entries, self._sight, self._outbox = entries, visibility, outbox
         self._keep, self._most, self._rows = keep_for, limit, rows
         self._broken, self._likes_most = failing_after, likes_limit
 
@@ -125,43 +135,105 @@ class NotificationGateway:
             also_about: another share that the user must be able to see.
 
         Returns:
-            Whether the user is notified.
+            Whether the user is notified, which it isn't yet if the notification waits.
         """
+        event = WaitingNotification(
+            self._outbox.make_event_id(),
+            now,
+            user_id,
+            kind,
+            subject,
+            by,
+            share_id=share.id if share else 0,
+            target_id=target_id,
+            also_id=also_about.id if also_about else 0,
+        )
+        return self._store_or_wait(event, now, [s for s in (share, also_about) if s is not None])
+
+    def _store_or_wait(self, event: WaitingNotification, now: dt.datetime, shares: Sequence[Share]) -> bool:
+        try:
+            return self._store(event, now, shares)
+        except (MovingError, CellError):
+            self._outbox.add_waiting(event, now + WAIT)
+            return False
+
+    def _store(self, event: WaitingNotification, now: dt.datetime, shares: Sequence[Share]) -> bool:
+        """Notify a user, unless they did it themselves, don't want to know, or may not see these shares."""
+        user_id, kind, by = event.user_id, event.kind, event.by
         if by == user_id or not self._wants(user_id, kind):
             return False
         if by and by not in self._sight.find_unmuted_people(user_id, [by]):
             return False
-        shares = [s for s in (share, also_about) if s is not None]
         if len(self._sight.find_visible_profiles(user_id, shares)) < len({s.id for s in shares}):
             return False
         note = NotificationRow(
-            user_id=user_id, kind=kind, subject=subject, at=now, share_id=share.id if share else 0
+            user_id=user_id,
+            kind=kind,
+            subject=event.subject,
+            at=now,
+            share_id=event.share_id,
+            count=event.count,
         )
-        expires = now + self._keep
+        expires, target, told = now + self._keep, event.target_id, True
+        event_id = event.id if self._outbox.is_spread else None
         if kind in _ONCE:
-            new = told = self._notes.add_once(note, by, target_id, expires)
+            new = told = self._notes.add_once(note, by, target, expires)
+        elif kind is NotificationKind.ENTRIES:
+            new = self._notes.add_count(note, expires, event_id)
         else:
             people, once = kind not in _SAID, kind is NotificationKind.LIKE
-            new = self._notes.add_event(note, by, target_id, expires, count_people=people, once=once)
-            told = True
+            new = self._notes.add_event(
+                note, by, target, expires, count_people=people, once=once, event_id=event_id
+            )
         if new:
             self._notes.prune(user_id, self._most)
         return told
 
+    # -- notifications that wait
+    def list_waiting(self, now: dt.datetime) -> list[WaitingNotification]:
+        """Return the oldest notifications that wait for their recipients' data; none without cells."""
+        return self._outbox.list_waiting(DELIVERED, now) if self._outbox.is_spread else []
+
+    def deliver(self, event: WaitingNotification, now: dt.datetime) -> bool:
+        """Notify a user of an event that had to wait; a repeated call changes nothing.
+
+        Returns:
+            Whether the user is notified, as :meth:`notify`.
+
+        Raises:
+            StoreError: their data still can't be written.
+        """
+        ids = {i for i in (event.share_id, event.also_id) if i}
+        shares = self._shares.find_many(list(ids)) if ids else {}
+        # Nobody can see a share that was removed meanwhile.
+        return (
+            event.at > now - self._keep
+            and len(shares) == len(ids)
+            and self._store(event, now, list(shares.values()))
+        )
+
+    def end_waiting(self, events: Sequence[WaitingNotification]) -> None:
+        """Forget events that were delivered."""
+        self._outbox.remove_waiting([event.id for event in events])
+
+    def postpone(self, events: Sequence[WaitingNotification], now: dt.datetime) -> None:
+        """Let events wait for the next attempt."""
+        self._outbox.postpone_waiting([event.id for event in events], now + WAIT)
+
     def find_notified(self, feed_ids: Sequence[int]) -> list[tuple[int, int]]:
         """Return (feed, user) of readers who want to be notified of new entries, at most :data:`READERS`."""
-        return [
-            (feed_id, user_id)
-            for feed_id, user_id in self._subscriptions.find_notified(feed_ids, READERS)
-            if self._wants(user_id, NotificationKind.ENTRIES)
-        ]
+        return list(self._subscriptions.find_notified(feed_ids, READERS))
 
-    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
-        """Notify a user of new entries of a feed; a row that is still unread counts them all."""
-        kind = NotificationKind.ENTRIES
-        note = NotificationRow(user_id=user_id, kind=kind, subject=feed_id, at=now, count=count)
-        if self._notes.add_count(note, now + self._keep):
-            self._notes.prune(user_id, self._most)
+    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
+        """Notify a user of new entries of a feed; a row that is still unread counts them all.
+
+        Returns:
+            Whether the user is notified, which it isn't yet if the notification waits.
+        """
+        event = WaitingNotification(
+            self._outbox.make_event_id(), now, user_id, NotificationKind.ENTRIES, feed_id, count=count
+        )
+        return self._store_or_wait(event, now, ())
 
     def _wants(self, user_id: int, kind: NotificationKind) -> bool:
         user = self._users.find(user_id)

@@ -83,7 +83,7 @@ class OutboxGateway:
             for other in others:
                 self.settle_feed(other, feed_id, now)
         for entry_id in {row.entry_id for row in rows if row.entry_id}:
-            self.settle_entry(entry_id)
+            self.settle_entry(cell, entry_id)
         places = self._cells.places.find_many({row.user_id for row in rows if row.user_id})
         moving = {i for i, place in places.items() if place.state is not PlaceState.NORMAL}
         self._outbox.remove_rows(cell, [row.id for row in rows if row.user_id not in moving])
@@ -102,7 +102,8 @@ class OutboxGateway:
             count = self._outbox.count_readers(cell, feed_id)
 
             def write_count(session: Session) -> None:
-                if count != was.number:
+                # Even if it is the same: a relay that counted before this one must not set its number.
+                if cell != HOME:
                     self._outbox.set_readers(cell, feed_id, was, count, session)
                 total = self._outbox.count_readers(HOME, feed_id, session)
                 total += self._outbox.sum_readers(feed_id, session)
@@ -121,9 +122,9 @@ class OutboxGateway:
         elif feed.last_seq and self._outbox.has_pending(cell, feed_id):
             self._subscriptions.set_start({feed_id: self._subscribing.calculate_start(feed, now)})
 
-    def settle_entry(self, entry_id: int) -> None:
-        """Count the keepers of an entry in all cells; raises as :meth:`settle_feed` does."""
-        _repeat(partial(self._recount_entry, entry_id))
+    def settle_entry(self, cell: str, entry_id: int) -> None:
+        """Count the keepers of an entry in all cells, after a change in one; raises as that does."""
+        _repeat(partial(self._recount_entry, entry_id, cell))
 
     # -- moves
 
@@ -182,13 +183,13 @@ class OutboxGateway:
             _repeat(partial(self._recount_entry, row.entry_id))
         return entries, wrong
 
-    def _recount_entry(self, entry_id: int) -> None:
+    def _recount_entry(self, entry_id: int, changed: str = "") -> None:
         kept = {cell: self._outbox.find_keepers(cell, entry_id) for cell in self._cells.names[1:]}
         real = {cell: self._outbox.count_keepers(cell, entry_id) for cell in kept}
 
         def write_counts(session: Session) -> None:
             for cell, was in kept.items():
-                if real[cell] != was.number:
+                if real[cell] != was.number or cell == changed:
                     self._outbox.set_keepers(cell, entry_id, was, real[cell], session)
             total = sum(real.values()) + self._outbox.count_keepers(HOME, entry_id, session)
             total += self._outbox.count_shares(entry_id, session)

@@ -1,6 +1,7 @@
 """Rows of the outbox: which numbers in the home store a transaction of another store has changed.
 
     outbox  {kind, feed_id, entry_id?}
+            {kind: "notification", …}    for someone whose data couldn't be written, in the home store
 
 The store of a person is the truth, and the home store has the numbers: readers of feeds, keepers of entries.
 A transaction can't include both, so it writes a row, and a relay counts again and sets the number. A row that
@@ -23,10 +24,11 @@ OUTBOX = "outbox"
 
 
 class OutboxKind(enum.StrEnum):
-    """What a row tells the relay to count again."""
+    """What a row tells the relay to count again, or to deliver."""
 
     FEED = "feed"
     ENTRY = "entry"
+    NOTIFICATION = "notification"
 
 
 def is_foreign(home: Database[Any], session: ClientSession) -> bool:

@@ -1,10 +1,10 @@
 """Notifications: the collection ``notifications``, one document per person, kind and subject.
 
-    {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires, rang?}
+    {user_id, kind, subject, share_id?, last: [{by, id}], count, at, read, expires, rang?, events?}
 
 So a thousand likes of one share are one document, one row and one unread. Only the last few people are
 stored, with the last few comments of each, since some may be removed. Names are read from the accounts at
-display time.
+display time. With cells, ``events`` has the ids of the last events, because one may be delivered twice.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ KEPT = 5
 SAID = 5
 #: Most comments, or likers, stored in a row.
 KNOWN = KEPT * SAID
+#: Ids of events stored in a row.
+EVENTS = 20
 #: Attempts of an upsert that may conflict with a concurrent one.
 ROUNDS = 5
 
@@ -51,6 +53,7 @@ class NotificationMapper:
         *,
         count_people: bool,
         once: bool = False,
+        event_id: str | None = None,
     ) -> bool:
         """Add an event to a row, creating the row if needed; atomic.
 
@@ -61,6 +64,7 @@ class NotificationMapper:
             target_id: the comment or share that was made.
             count_people: count the people, not their events.
             once: don't change a row in which the reader has already read of this person.
+            event_id: don't change a row that has this event already; None: it is added in any case.
 
         Returns:
             Whether the row is new.
@@ -86,15 +90,26 @@ class NotificationMapper:
             "expires": expires,
             **({"share_id": Int64(note.share_id)} if note.share_id else {}),
         }
-        if not once:
+        again = {"$and": [{"$eq": ["$read", True]}, by_them]}
+        return self._change(key, changes, event_id, *([again] if once else []))
+
+    def _change(self, key: Doc, changes: Doc, event_id: str | None, *unless: Doc) -> bool:
+        """Change a row unless one of the conditions holds, or it has the event; return whether it is new."""
+        if event_id is not None:
+            known: Doc = {"$ifNull": ["$events", []]}
+            changes = {**changes, "events": {"$slice": [{"$concatArrays": [known, [event_id]]}, -EVENTS]}}
+            unless = (*unless, {"$in": [event_id, known]})
+        if not unless:
             return self._upsert(key, [{"$set": changes}])
         changed = {"$mergeObjects": ["$$ROOT", changes]}
-        again = {"$and": [{"$eq": ["$read", True]}, by_them]}
-        return self._upsert(key, [{"$replaceWith": {"$cond": [again, "$$ROOT", changed]}}])
+        return self._upsert(key, [{"$replaceWith": {"$cond": [{"$or": list(unless)}, "$$ROOT", changed]}}])
 
     @translate_errors
-    def add_count(self, note: NotificationRow, expires: dt.datetime) -> bool:
+    def add_count(self, note: NotificationRow, expires: dt.datetime, event_id: str | None = None) -> bool:
         """Add the count of ``note`` to its row, which is made if needed. A read row counts anew.
+
+        Args:
+            event_id: as in :meth:`add_event`.
 
         Returns:
             Whether the row is new.
@@ -107,7 +122,7 @@ class NotificationMapper:
             "read": False,
             "expires": expires,
         }
-        return self._upsert(_key(note.user_id, note.kind, note.subject), [{"$set": changes}])
+        return self._change(_key(note.user_id, note.kind, note.subject), changes, event_id)
 
     @translate_errors
     def add_once(self, note: NotificationRow, by: int, target_id: int, expires: dt.datetime) -> bool:

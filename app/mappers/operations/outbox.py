@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import heapq
 import itertools
@@ -24,6 +25,9 @@ from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.outbox_rows import OUTBOX, OutboxKind
 from app.mappers.mongo.store import BATCH, Doc, Session
+from app.models.discussion.comments import NotificationKind
+from app.models.notifications.waiting import WaitingNotification
+from app.models.operations.cells import HOME
 
 #: Marks that keep an entry.
 _KEEPING: Doc = {"$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
@@ -89,7 +93,8 @@ class OutboxMapper:
     @translate_errors
     def list_rows(self, cell: str, limit: int, now: dt.datetime) -> list[OutboxRow]:
         """Return the oldest rows of a cell that are due."""
-        found = self._open(cell)[OUTBOX].find({"due": {"$not": {"$gt": now}}}).sort("_id").limit(limit)
+        query = {"due": {"$not": {"$gt": now}}, "kind": {"$ne": OutboxKind.NOTIFICATION.value}}
+        found = self._open(cell)[OUTBOX].find(query).sort("_id").limit(limit)
         return [
             OutboxRow(doc["_id"], doc["feed_id"], doc.get("entry_id", 0), doc.get("user_id", 0))
             for doc in found
@@ -156,6 +161,47 @@ class OutboxMapper:
         return self._shares.count_documents(
             {"of": entry_id, "live": True, "_id": {"$ne": entry_id}}, session=session
         )
+
+    # -- notifications that wait
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether there are cells beside the home store."""
+        return self._cells.is_spread
+
+    def make_event_id(self) -> str:
+        """Return the id of an event that a person is notified of."""
+        return str(ObjectId())
+
+    @translate_errors
+    def add_waiting(self, waiting: WaitingNotification, due: dt.datetime) -> None:
+        """Keep a notification for someone whose data can't be written now."""
+        doc = {
+            **dataclasses.asdict(waiting),
+            "note": waiting.kind.value,
+            "kind": OutboxKind.NOTIFICATION.value,
+        }
+        key = ObjectId(doc.pop("id"))
+        self._cells.home.database[OUTBOX].update_one(
+            {"_id": key}, {"$setOnInsert": {**doc, "due": due}}, upsert=True
+        )
+
+    @translate_errors
+    def list_waiting(self, limit: int, now: dt.datetime) -> list[WaitingNotification]:
+        """Return the oldest notifications that are due."""
+        query = {"kind": OutboxKind.NOTIFICATION.value, "due": {"$lte": now}}
+        found = self._cells.home.database[OUTBOX].find(query).sort("_id").limit(limit)
+        return [_parse_waiting(doc) for doc in found]
+
+    @translate_errors
+    def remove_waiting(self, ids: Collection[str]) -> None:
+        """Delete notifications that were delivered."""
+        self.remove_rows(HOME, list(map(ObjectId, ids)))
+
+    @translate_errors
+    def postpone_waiting(self, ids: Collection[str], due: dt.datetime) -> None:
+        """Let notifications wait until a time."""
+        self.postpone_rows(HOME, list(map(ObjectId, ids)), due)
 
     # -- the numbers at home
 
@@ -243,6 +289,21 @@ class OutboxMapper:
     def _iterate_known(self) -> Iterator[tuple[int, str, int]]:
         for doc in self._keepers.find().sort([("entry_id", 1), ("cell", 1)]):
             yield doc["entry_id"], f"={doc['cell']}", doc["n"]
+
+
+def _parse_waiting(doc: Doc) -> WaitingNotification:
+    return WaitingNotification(
+        id=str(doc["_id"]),
+        at=doc["at"],
+        user_id=doc["user_id"],
+        kind=NotificationKind(doc["note"]),
+        subject=doc["subject"],
+        by=doc["by"],
+        share_id=doc["share_id"],
+        target_id=doc["target_id"],
+        also_id=doc["also_id"],
+        count=doc["count"],
+    )
 
 
 def _kept(doc: Doc | None) -> KeptCount:

@@ -196,7 +196,8 @@ class SubscriptionMapper:
             return [(d["_id"], d["user_id"]) for d in found]
 
         found = self._subscriptions.read_each(_read_cell)
-        return found[0] if len(found) == 1 else sorted(itertools.chain(*found), reverse=True)[:limit]
+        # Someone who is being moved is in two cells.
+        return found[0] if len(found) == 1 else sorted(set(itertools.chain(*found)), reverse=True)[:limit]
 
     @translate_errors
     def find_by_feed(self, feed_id: int, limit: int, session: Session | None = None) -> list[Subscription]:
@@ -213,15 +214,15 @@ class SubscriptionMapper:
     @translate_errors
     def find_readers(self, feed_ids: Iterable[int]) -> dict[int, list[int]]:
         """Return the users who subscribe to these feeds and haven't paused them, by feed."""
-        readers: dict[int, list[int]] = {}
+        readers: dict[int, dict[int, None]] = {}  # someone who is being moved is in two cells
         query = {"feed_id": {"$in": list(feed_ids)}, "paused": None}
 
         def _read_cell(subscriptions: Collection[Doc]) -> None:
             for doc in subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}):
-                readers.setdefault(doc["feed_id"], []).append(doc["user_id"])
+                readers.setdefault(doc["feed_id"], {})[doc["user_id"]] = None
 
         self._subscriptions.read_each(_read_cell)
-        return readers
+        return {feed_id: list(users) for feed_id, users in readers.items()}
 
     @translate_errors
     def find_notified(self, feed_ids: Iterable[int], limit: int) -> list[tuple[int, int]]:
@@ -232,7 +233,9 @@ class SubscriptionMapper:
             found = subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}).limit(limit)
             return [(doc["feed_id"], doc["user_id"]) for doc in found.hint("notified")]
 
-        return list(itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell)))[:limit]
+        found = self._subscriptions.read_each(_read_cell)
+        # Someone who is being moved is in two cells.
+        return list(dict.fromkeys(itertools.chain.from_iterable(found)))[:limit]
 
     @translate_errors
     def find_readers_in_parts(

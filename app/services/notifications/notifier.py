@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Concatenate, ParamSpec
 
 from app import clock, logs
-from app.errors import StoreError
+from app.errors import CellError, MovingError, StoreError
 from app.gateways.notifications.notifications import NotificationGateway
 from app.models.discussion.comments import Comment, NotificationKind, find_mentions
+from app.models.notifications.waiting import WaitingNotification
 from app.models.sharing.sharing import STRANGER, Relationship, Share
 from app.ports import EventPort
 from app.services.notifications.push import PushService
@@ -120,9 +121,35 @@ class Notifier:
         """Notify the readers who asked for it of new entries (feed → number), in one row for each feed."""
         now, kind = clock.now(), NotificationKind.ENTRIES
         for feed_id, user_id in self._notes.find_notified(list(entries)) if entries else ():
-            self._notes.notify_entries(user_id, feed_id, entries[feed_id], now)
-            self._events.notify_counts(user_id)
-            self._push.notify_devices(user_id, kind, feed_id, now)
+            if self._notes.notify_entries(user_id, feed_id, entries[feed_id], now):
+                self._events.notify_counts(user_id)
+                self._push.notify_devices(user_id, kind, feed_id, now)
+
+    def deliver_waiting(self) -> int:
+        """Store and announce notifications whose recipients couldn't be written to; return how many.
+
+        Safe to repeat, also at the same time in two processes.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        now, done, later = clock.now(), list[WaitingNotification](), list[WaitingNotification]()
+        away = set[int]()
+        for event in self._notes.list_waiting(now):
+            try:
+                told = event.user_id not in away and self._notes.deliver(event, now)
+            except (MovingError, CellError):
+                away.add(event.user_id)
+            if event.user_id in away:  # what came later doesn't overtake it
+                later.append(event)
+                continue
+            if told:
+                self._events.notify_counts(event.user_id)
+                self._push.notify_devices(event.user_id, event.kind, event.subject, now)
+            done.append(event)
+        self._notes.end_waiting(done)
+        self._notes.postpone(later, now)
+        return len(done)
 
     def _mention(self, share: Share, text: str, by: int, comment_id: int, told: set[int]) -> None:
         names = find_mentions(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from app import clock, logs
 from app.errors import InvalidError
@@ -23,10 +23,13 @@ class CellService:
 
     All methods for administrators raise: ForbiddenError: the actor isn't an admin. StoreError: a store isn't
     responding.
+
+    Args:
+        deliver: delivers notifications that waited for a person's data; returns how many.
     """
 
-    def __init__(self, cells: CellGateway, outbox: OutboxGateway) -> None:
-        self._cells, self._outbox = cells, outbox
+    def __init__(self, cells: CellGateway, outbox: OutboxGateway, deliver: Callable[[], int]) -> None:
+        self._cells, self._outbox, self._deliver = cells, outbox, deliver
 
     def list_cells(self, actor: Actor) -> list[CellRow]:
         """Return all cells with their people, the home store first."""
@@ -67,5 +70,9 @@ class CellService:
         return self._outbox.is_needed
 
     def settle_outbox(self) -> int:
-        """Settle what transactions in cells have changed; return how many rows."""
-        return self._outbox.settle_rows(clock.now()) if self._outbox.is_needed else 0
+        """Settle what transactions in cells have changed, and deliver what waits; return how many rows.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        return self._outbox.settle_rows(clock.now()) + self._deliver() if self._outbox.is_needed else 0
