@@ -280,9 +280,9 @@ class Gateways:
         hubs = self.websubs if subscriber.is_enabled(settings) else None
         self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
         self.fetch_secrets = FetchSecrets(settings.secret_key)
-        self.retention = RetentionGateway(m.feeds, m.entries, keep=keep, keep_bytes=keep_bytes)
+        self.retention = RetentionGateway(m.feeds, m.entries, m.outbox, keep=keep, keep_bytes=keep_bytes)
         self.retention_budget = RetentionBudgetGateway(
-            m.retention_budget, m.entries, budget=settings.retention_total
+            m.retention_budget, m.entries, m.outbox, budget=settings.retention_total
         )
         self.orphans = OrphanGateway(store, m.orphans, m.index_marks, m.files)
         self.visibility = VisibilityGateway(m.profiles, m.ties, m.shares, m.subscriptions)

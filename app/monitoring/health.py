@@ -66,7 +66,7 @@ def run_checks(settings: Settings) -> Iterator[CheckResult]:
     yield from check_disk(settings)
     yield from check_mongodb(settings)
     yield from check_redis(settings)
-    yield from _cache(settings)
+    yield from check_cache(settings)
     yield check_search(settings)
     yield check_pictures()
     yield from check_standby_indexes(settings)
@@ -505,23 +505,37 @@ def _is_only_ours(url: str, info: dict[str, Any]) -> bool:
         return False
 
 
-def _cache(settings: Settings) -> Iterator[CheckResult]:
-    """Check the Redis of the change log if it isn't that of the jobs."""
+#: Share of Redis's memory from which doctor warns.
+_NEARLY_FULL = 0.9
+
+
+def check_cache(settings: Settings) -> Iterator[CheckResult]:
+    """Check the Redis of the change log if it isn't that of the jobs: is it responding, and is it full?"""
     if not settings.cache or not settings.cache_url:
         return
     try:
         with connections.connect(
             settings.cache_url, socket_timeout=_TIMEOUT_MS / 1000, retry=Retry(NoBackoff(), 0)
         ) as client:
-            client.ping()
+            info: Any = client.info("memory")
     except (RedisError, ValueError) as e:
         text = (
             f"The cache's Redis isn't responding ({shorten_error(e)}), so MongoDB answers every read. "
             "Start it, or check EVENTR_CACHE_URL."
         )
         yield CheckResult("cache", Severity.WARN, text)
-    else:
-        yield CheckResult("cache", Severity.OK, "The cache's Redis is responding.")
+        return
+    policy, limit = info.get("maxmemory_policy", "noeviction"), info.get("maxmemory", 0)
+    is_evicting = policy.startswith("allkeys-")  # what the cache stores never expires
+    if limit and not is_evicting and info["used_memory"] > _NEARLY_FULL * limit:
+        text = (
+            f"The cache's Redis is nearly full and evicts nothing of the cache (maxmemory-policy {policy}). "
+            "Once it is full, MongoDB answers every read. Raise maxmemory, or let it evict (allkeys-lfu)."
+        )
+        yield CheckResult("cache", Severity.WARN, text)
+        return
+    text = "evicts keys when memory is low" if is_evicting else "evicts no keys"
+    yield CheckResult("cache", Severity.OK, f"The cache's Redis is responding, and {text} ({policy}).")
 
 
 def _durability(info: dict[str, Any]) -> CheckResult:

@@ -16,6 +16,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
+from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.notifications import notifications as gateway
 from app.mappers.operations.outbox import OutboxMapper
 from app.models.accounts.actor import Actor
@@ -125,7 +126,7 @@ def test_notifications_of_someone_who_moves_wait_and_arrive_once(
     # A relay dies after it has delivered them, and another one delivers them at the same time.
     now = clock.now()
     for event in other.gateways.notifications.list_waiting(now):
-        assert other.gateways.notifications.deliver(event, now)
+        assert other.gateways.notifications.deliver_event(event, now)
     assert services.notifier.deliver_waiting() == waiting
     assert services.notifier.deliver_waiting() == 0
     assert find_rows(cell_db, ann.user_id) == ALL
@@ -167,7 +168,7 @@ def test_notifications_wait_for_a_cell_that_is_down(
     assert services.store.database["outbox"].count_documents({"user_id": ann.user_id}) == 2
     later = clock.now() + dt.timedelta(minutes=1)
     events = services.gateways.notifications.list_waiting(later)
-    assert all(services.gateways.notifications.deliver(event, later) for event in events)
+    assert all(services.gateways.notifications.deliver_event(event, later) for event in events)
     assert find_rows(cell_db, ann.user_id) == {"follower": (1, False), "import": (1, False)}
 
 
@@ -219,6 +220,35 @@ def test_a_relay_that_counted_earlier_does_not_set_an_old_number(
     assert services.gateways.feeds.get(feed).subscribers == 1
     (entry,) = services.store.database["entries"].find({"feed_id": feed})
     assert entry.get("stars", 0) == 0
+
+
+def test_retention_spares_what_someone_in_a_cell_has_just_starred(
+    services: Services, cell_db: Database[Any], second_cell: SecondCell, ann: Actor, world: World
+) -> None:
+    """However long the updater has been away, and whether the cell is responding or not."""
+    feed = world.feed()
+    world.publish(feed, world.minutes(*range(5)))
+    table = services.store.database["entries"]
+    entries = [doc["_id"] for doc in table.find({"feed_id": feed}).sort("seq")]
+    move(services, ann.user_id)
+    services.subscriptions.subscribe(ann, services.gateways.feeds.get(feed).url)
+    services.reading.set_starred(ann, entries[0], True)
+    services.reading.set_starred(ann, entries[1], True)
+    services.reading.set_starred(ann, entries[1], False)
+    g, m = services.gateways, services.mappers
+    keep_two = RetentionGateway(m.feeds, m.entries, m.outbox, keep=2, keep_bytes=1 << 30)
+    second_cell.kill()
+    try:
+        assert keep_two.apply_retention(feed) == 0
+    finally:
+        second_cell.start()
+    wait_until(lambda: m.outbox.find_unsettled_entries(feed) == set(entries[:2]))
+    assert keep_two.apply_retention(feed) == 1
+    assert table.count_documents({"_id": {"$in": entries[:2]}}) == 2
+    while g.outbox.settle_rows(clock.now()):
+        pass
+    assert keep_two.apply_retention(feed) == 1
+    assert [doc["_id"] for doc in table.find({"feed_id": feed}).sort("seq")] == [entries[0], *entries[3:]]
 
 
 def test_two_relays_at_once_lose_and_double_nothing(

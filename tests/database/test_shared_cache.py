@@ -194,6 +194,22 @@ def test_what_was_read_before_a_write_is_not_kept_after_it(
         assert _find(cache, 7) == {}
 
 
+def test_a_thread_that_read_the_log_before_redis_was_emptied_uses_nothing(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    with contextlib.closing(RedisChangeLog(settings)) as log:
+        cache = SharedCache(log)
+        before = _view(cache).position
+        log.end_write(log.begin_write([Changed(CacheKind.CARD, 1)]))
+        late = log.read_changes(before)
+        assert late is not None
+        redis_client.flushdb()
+        _keep(cache, {7: "of another log"})
+        cache._apply(late)
+        assert cache.get_values(View(late.position, late.held), CacheKind.CARD, [7]) == {}
+        assert _find(cache, 7) == {}
+
+
 # -- what writes change
 
 

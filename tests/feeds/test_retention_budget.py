@@ -56,7 +56,9 @@ class Library:
 
     def make(self, budget: int) -> RetentionBudgetGateway:
         mappers = self.world.services.mappers
-        return RetentionBudgetGateway(mappers.retention_budget, mappers.entries, budget=budget)
+        return RetentionBudgetGateway(
+            mappers.retention_budget, mappers.entries, mappers.outbox, budget=budget
+        )
 
 
 @pytest.fixture

@@ -215,6 +215,30 @@ def test_doctor_refuses_a_redis_that_loses_jobs(settings: Settings, redis_client
     assert any("loses jobs" in text for text in found[Severity.FAIL])
 
 
+def test_doctor_says_what_the_redis_of_the_cache_evicts(
+    settings: Settings, redis_client: redis.Redis
+) -> None:
+    own = dataclasses.replace(settings, cache=True, cache_url=settings.redis_url)
+
+    def find(severity: Severity) -> list[str]:
+        return _findings(health.check_cache(own))[severity]
+
+    try:
+        assert "evicts no keys (noeviction)" in find(Severity.OK)[0]
+        redis_client.config_set("maxmemory", int(redis_client.info("memory")["used_memory"] * 1.05))
+        for policy in ("noeviction", "volatile-lru"):
+            redis_client.config_set("maxmemory-policy", policy)
+            assert (
+                f"nearly full and evicts nothing of the cache (maxmemory-policy {policy})"
+                in find(Severity.WARN)[0]
+            )
+        redis_client.config_set("maxmemory-policy", "allkeys-lfu")
+        assert "evicts keys when memory is low (allkeys-lfu)" in find(Severity.OK)[0]
+    finally:
+        redis_client.config_set("maxmemory", 0)
+        redis_client.config_set("maxmemory-policy", "noeviction")
+
+
 def test_doctor_fails_where_redis_refuses_to_write(settings: Settings, redis_client: redis.Redis) -> None:
     with refusing(settings.redis_url):
         found = _findings(health.check_redis(settings))

@@ -108,7 +108,8 @@ class Chance:
             case 5:
                 feeds, entries = FeedMapper(self.database), EntryMapper(self.database)
                 keep = r.randrange(20, 80)
-                RetentionGateway(feeds, entries, keep=keep, keep_bytes=1 << 30).apply_retention(feed)
+                outbox = self.services.mappers.outbox
+                RetentionGateway(feeds, entries, outbox, keep=keep, keep_bytes=1 << 30).apply_retention(feed)
             case 6:
                 query = {"user_id": who.user_id, "feed_id": feed}
                 self.database["subscriptions"].update_one(query, {"$set": {"muted": r.random() < 0.5}})

@@ -90,6 +90,20 @@ def test_who_may_see_something_else_gets_no_copy(site: Site, headers: dict[str, 
     assert site.log.commands
 
 
+def test_a_copy_ends_when_someone_changes_their_profile(site: Site, ann: Actor) -> None:
+    assert all("Anna of the Lake" not in site.client.get("/@ann").text for _ in range(2))
+    site.writer.following.update_profile(
+        ann,
+        display="",
+        bio="Anna of the Lake",
+        links=(),
+        audience=Audience.PUBLIC,
+        listed=False,
+        open_lists=False,
+    )
+    assert "Anna of the Lake" in site.client.get("/@ann").text
+
+
 @pytest.mark.parametrize("action", ["close", "unshare", "hide", "narrow", "disable"])
 def test_a_copy_ends_when_someone_closes_or_hides_what_it_shows(site: Site, ann: Actor, action: str) -> None:
     assert all(site.client.get(path).status_code == 200 for path in site.paths for _ in range(2))

@@ -12,8 +12,10 @@ import datetime as dt
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from app.gateways.feeds.retention import delete_unkept
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.retention_budget import BudgetPosition, FeedRange, RetentionBudgetMapper
+from app.mappers.operations.outbox import OutboxMapper
 
 #: Days since anyone opened a feed, and the age of its entries that are deleted, in days; in this order.
 STEPS: Final = tuple((unopened, age) for unopened in (90, 30, 7) for age in (365, 180, 90, 30))
@@ -39,11 +41,14 @@ class RetentionBudgetGateway:
     """Deletes entries beyond the budget; each step can be repeated, and may be killed anywhere.
 
     Args:
+        outbox: knows entries whose stars in cells aren't counted yet.
         budget: entries that the installation keeps; 0: any number.
     """
 
-    def __init__(self, rows: RetentionBudgetMapper, entries: EntryMapper, *, budget: int) -> None:
-        self._rows, self._entries, self._budget = rows, entries, budget
+    def __init__(
+        self, rows: RetentionBudgetMapper, entries: EntryMapper, outbox: OutboxMapper, *, budget: int
+    ) -> None:
+        self._rows, self._entries, self._outbox, self._budget = rows, entries, outbox, budget
 
     def is_over(self, now: dt.datetime) -> bool:
         """Return whether there are more entries than the budget allows, and something may be deleted."""
@@ -85,4 +90,4 @@ class RetentionBudgetGateway:
             return 0
         # The number is raised first, so leftovers of a crash don't count.
         self._rows.raise_first_seq(feed.feed_id, first_seq)
-        return self._entries.delete_below(feed.feed_id, first_seq)
+        return delete_unkept(self._entries, self._outbox, feed.feed_id, first_seq)

@@ -135,7 +135,7 @@ class NotificationGateway:
             also_about: another share that the user must be able to see.
 
         Returns:
-            Whether the user is notified, which it isn't yet if the notification waits.
+            Whether the user is notified; false while the notification waits.
         """
         event = WaitingNotification(
             self._outbox.make_event_id(),
@@ -194,7 +194,7 @@ class NotificationGateway:
         """Return the oldest notifications that wait for their recipients' data; none without cells."""
         return self._outbox.list_waiting(DELIVERED, now) if self._outbox.is_spread else []
 
-    def deliver(self, event: WaitingNotification, now: dt.datetime) -> bool:
+    def deliver_event(self, event: WaitingNotification, now: dt.datetime) -> bool:
         """Notify a user of an event that had to wait; a repeated call changes nothing.
 
         Returns:
@@ -228,7 +228,7 @@ class NotificationGateway:
         """Notify a user of new entries of a feed; a row that is still unread counts them all.
 
         Returns:
-            Whether the user is notified, which it isn't yet if the notification waits.
+            Whether the user is notified; false while the notification waits.
         """
         event = WaitingNotification(
             self._outbox.make_event_id(), now, user_id, NotificationKind.ENTRIES, feed_id, count=count

@@ -561,9 +561,10 @@ class EntryMapper:
                 yield doc["seq"], doc["size"]
 
     @translate_errors
-    def delete_below(self, feed_id: int, seq: int) -> int:
-        """Delete the unstarred entries with numbers below ``seq``; return how many."""
-        query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}}
+    def delete_below(self, feed_id: int, seq: int, spared: Collection[int] = ()) -> int:
+        """Delete the unstarred entries with numbers below ``seq`` except ``spared``; return how many."""
+        others = {"_id": {"$nin": list(spared)}} if spared else {}
+        query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}, **others}
         return self._entries.delete_many(query).deleted_count
 
 

@@ -101,6 +101,19 @@ class OutboxMapper:
         ]
 
     @translate_errors
+    def find_unsettled_entries(self, feed_id: int) -> set[int]:
+        """Return the entries of a feed whose keepers in cells aren't counted yet; none without cells.
+
+        Raises:
+            CellError: a cell isn't responding.
+        """
+        query = {"feed_id": feed_id, "entry_id": {"$exists": True}}
+        found: set[int] = set()
+        for cell in self._cells.names[1:]:
+            found.update(doc["entry_id"] for doc in self._open(cell)[OUTBOX].find(query, {"entry_id": 1}))
+        return found
+
+    @translate_errors
     def remove_rows(self, cell: str, ids: Collection[ObjectId]) -> None:
         """Delete rows that are settled."""
         if ids:

@@ -137,7 +137,7 @@ class Notifier:
         away = set[int]()
         for event in self._notes.list_waiting(now):
             try:
-                told = event.user_id not in away and self._notes.deliver(event, now)
+                told = event.user_id not in away and self._notes.deliver_event(event, now)
             except (MovingError, CellError):
                 away.add(event.user_id)
             if event.user_id in away:  # what came later doesn't overtake it
