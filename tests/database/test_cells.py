@@ -30,6 +30,7 @@ from tests.support import cells as support
 from tests.support import demo as demos
 from tests.support import moves, social, talking
 from tests.support.cells import CELL, SecondCell, cell_db, second_cell, settings
+from tests.support.commands import build_logged_services
 from tests.support.demo import Demo
 from tests.support.reader import add_user
 
@@ -281,6 +282,31 @@ def test_a_cell_that_is_down_hurts_only_its_people(
     while services.gateways.outbox.settle_rows(clock.now()):
         pass
     assert services.gateways.feeds.get(feed).subscribers == 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_what_asks_all_stores_sends_one_command_to_each(
+    settings: Settings,
+    services: Services,
+    second_cell: SecondCell,
+    count: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So a job for each cell would cost more than it does: see docs/design/cells.md."""
+    cells = " ".join(f"c{n}={second_cell.uri}" for n in range(count))
+    spread = dataclasses.replace(settings, cells=cells)
+    with build_logged_services(spread, monkeypatch) as (built, log):
+        mapper = built.mappers.subscriptions
+        for ask in (
+            lambda: mapper.find_readers([1, 2]),
+            lambda: mapper.find_notified([1, 2], 1000),
+            lambda: mapper.find_followers(1, 0, 50),
+            lambda: mapper.find_readers_in_parts([1, 2], 1000, lambda _: True),
+            lambda: mapper.set_start({1: 5, 2: 5}),
+        ):
+            log.clear()
+            ask()
+            assert len(log.commands) == 1 + count
 
 
 def test_no_two_processes_reserve_the_same_id(

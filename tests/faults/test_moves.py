@@ -1,4 +1,4 @@
-"""Model test of moves: people go to and fro between two real replica sets while they write and read.
+"""F24, a model test of moves: people go to and fro between two real replica sets while they write and read.
 
 Movers are killed at random points and at random moments. In the long form (``make faults``), both replica
 sets are killed and started again as well, the home store and the cell. Each person has a model of their stars

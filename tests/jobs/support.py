@@ -71,6 +71,7 @@ class Process:
         )
         names += ("worker_memory", "worker_stall", "stop_grace", "updater_interval", "updater_lease")
         names += ("metrics_listen", "metrics_token", "report_urls", "log_level")
+        names += ("cells", "retention_total")
         names += ("pull_batch", "updater_work", "fetch_allow", "fetch_ports", "job_timeout", "worker_nice")
         ours = {build_env_name(n): _text(v) for n in names if (v := getattr(settings, n)) is not None}
         self.log = log

@@ -72,4 +72,4 @@ def delete_unkept(entries: EntryMapper, outbox: OutboxMapper, feed_id: int, seq:
     except CellError:
         _log.warning("retention_waits", feed_id=feed_id)
         return 0
-    return entries.delete_below(feed_id, seq, unsettled)
+    return entries.delete_below(feed_id, seq, sorted(unsettled))

@@ -561,9 +561,9 @@ class EntryMapper:
                 yield doc["seq"], doc["size"]
 
     @translate_errors
-    def delete_below(self, feed_id: int, seq: int, spared: Collection[int] = ()) -> int:
+    def delete_below(self, feed_id: int, seq: int, spared: Sequence[int] = ()) -> int:
         """Delete the unstarred entries with numbers below ``seq`` except ``spared``; return how many."""
-        others = {"_id": {"$nin": list(spared)}} if spared else {}
+        others: Doc = {"_id": {"$nin": list(spared)}} if spared else {}
         query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}, **others}
         return self._entries.delete_many(query).deleted_count
 
