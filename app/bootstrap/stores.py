@@ -94,7 +94,6 @@ from app.mappers.feeds.chapters import ChapterMapper
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.feeds.fetches import FetchMapper
 from app.mappers.feeds.orphans import OrphanMapper
 from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.feeds.retention_budget import RetentionBudgetMapper
@@ -172,7 +171,6 @@ class Mappers:
         self.moves = MoveMapper(database)
         self.outbox = OutboxMapper(cells)
         self.feeds = FeedMapper(database, store.cache)
-        self.fetches = FetchMapper(database)
         self.entries = EntryMapper(database)
         self.orphans = OrphanMapper(cells)
         self.retention_budget = RetentionBudgetMapper(database)
@@ -278,7 +276,7 @@ class Gateways:
         )
         self.websubs = WebsubGateway(m.websubs, settings)
         hubs = self.websubs if subscriber.is_enabled(settings) else None
-        self.feeds = FeedGateway(m.feeds, m.entries, m.fetches, writer, merger, hubs=hubs)
+        self.feeds = FeedGateway(m.feeds, m.entries, writer, merger, hubs=hubs)
         self.fetch_secrets = FetchSecrets(settings.secret_key)
         self.retention = RetentionGateway(m.feeds, m.entries, m.outbox, keep=keep, keep_bytes=keep_bytes)
         self.retention_budget = RetentionBudgetGateway(

@@ -15,6 +15,7 @@ def test_each_collection_has_a_place() -> None:
     opened = {
         name
         for path in MAPPERS.rglob("*.py")
+        if path.parent.name != "migrations"  # they also read collections of earlier versions
         for name in re.findall(r'(?:database\[|get_table\()"(\w+)"[\]),]', path.read_text())
     }
     assert len(opened) > 50

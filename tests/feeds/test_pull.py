@@ -23,7 +23,7 @@ from app.gateways.feeds.digest import Digester
 from app.mappers.feeds import entry_bodies
 from app.mappers.feeds.entries import NumberedEntry
 from app.models.accounts.actor import Actor
-from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, NextCheck, StoreResult
+from app.models.feeds.feed import DueFeed, Feed, FeedFields, FeedUpdate, StoreResult
 from app.models.feeds.fetched import Fetched, FetchRequest, Validators
 from app.models.jobs.jobs import Task
 from app.models.reading.entry import NewEntry
@@ -31,6 +31,7 @@ from app.services.feeds import pull_batch
 from app.services.feeds.pull import HOST_SHARE, PullService, make_batches
 from app.services.feeds.pull_batch import PullResult
 from tests.support import corpus
+from tests.support.fetches import quiet_poll
 from tests.support.rawserver import RawServer, Reply, file_reply
 from workers import registry
 from workers.context import Context, Resources
@@ -111,12 +112,12 @@ def test_what_is_listed_again_is_no_news(site: Site) -> None:
     assert (again.new, after.last_seq, after.seen != before.seen) == (0, 11, True)
     assert (after.history, after.changed_at) == (before.history, before.changed_at)
     assert after.checked_at != before.checked_at
-    assert [f.new for f in site.services.gateways.feeds.find_fetches(feed.id)] == [0, 1, 10]
+    assert [f.new for f in site.services.gateways.feeds.find_fetch_log(feed.id).fetches] == [0, 1, 10]
 
     site.server.set("/feed", file_reply(rss(12, 11, *range(10, 4, -1))))
     mixed = site.pull([feed.id])
     assert (mixed.new, site.feed(feed.id).changed_at) == (1, site.feed(feed.id).checked_at)
-    assert [f.new for f in site.services.gateways.feeds.find_fetches(feed.id)] == [1, 0, 1, 10]
+    assert [f.new for f in site.services.gateways.feeds.find_fetch_log(feed.id).fetches] == [1, 0, 1, 10]
 
 
 def test_only_what_was_stored_counts_for_the_rhythm_of_a_feed(site: Site, services: Services) -> None:
@@ -174,7 +175,7 @@ def test_pull_keeps_going_past_broken_feeds(site: Site) -> None:
     assert result.to_json()["words"] == {word: told.count(word) for word in told if word}
     assert site.feed(feeds["/good"].id).last_seq > 0
     assert site.feed(feeds["/gone"].id).next_check_at is None
-    assert {len(site.services.gateways.feeds.find_fetches(f.id)) for f in feeds.values()} == {1}
+    assert {len(site.services.gateways.feeds.find_fetch_log(f.id).fetches) for f in feeds.values()} == {1}
 
 
 def test_pull_of_a_system_job_skips_what_is_not_due(site: Site) -> None:
@@ -240,7 +241,7 @@ def test_a_feed_that_is_found_out_of_order_while_it_is_asked_does_not_rest(site:
     now = clock.now()
     db.feeds.update_one({"_id": feed.id}, {"$set": {"torn": True, "next_check_at": now}})
 
-    site.services.gateways.feeds.record_unchanged([NextCheck(feed.id, now + dt.timedelta(hours=1))], now)
+    site.services.gateways.feeds.record_unchanged([quiet_poll(feed.id, now + dt.timedelta(hours=1))], now)
 
     assert site.pull([feed.id], only_due=True).not_modified == 1
     assert not site.feed(feed.id).torn

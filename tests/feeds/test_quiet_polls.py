@@ -1,4 +1,4 @@
-"""Polls without news: a crash between their statements costs a fetch at most, never a feed."""
+"""Polls without news: a crash costs a fetch at most, never a feed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.models.feeds.feed import NextCheck
 from tests.feeds.test_pull import Site, rss, site
+from tests.support.fetches import quiet_poll
 from tests.support.rawserver import file_reply
 
 __all__ = ["site"]
@@ -22,9 +22,8 @@ class Killed(BaseException):
 
 
 KILLS = {
-    "before the next checks": ("record_unchanged", False),
-    "after the next checks": ("record_unchanged", True),
-    "after the fetch log": ("record_fetches", True),
+    "before they are stored": ("record_unchanged", False),
+    "after they are stored": ("record_unchanged", True),
 }
 
 
@@ -66,7 +65,7 @@ def test_killed_poll_is_repeated_once_or_not_at_all(
         with pytest.raises(Killed):
             site.pull(ids, only_due=True)
 
-    lost = step == "before the next checks"
+    lost = step == "before they are stored"
     assert _due(services) == (set(ids) if lost else set())
     before = _count_requests(site)
     repeated = site.pull(ids, only_due=True)
@@ -83,6 +82,6 @@ def test_late_poll_does_not_hide_a_feed_that_is_claimed_meanwhile(site: Site, se
     _make_due(services)
     gateway, now = services.gateways.feeds, clock.now()
     assert gateway.claim([feed.id], "other", now, 60)
-    gateway.record_unchanged([NextCheck(feed.id, now + dt.timedelta(hours=1))], now)
+    gateway.record_unchanged([quiet_poll(feed.id, now + dt.timedelta(hours=1))], now)
     gateway.release("other", [feed.id])
     assert _due(services) == {feed.id}

@@ -14,6 +14,7 @@ from app.models.accounts.actor import Actor, Role
 from app.models.accounts.token import Scope, Token, TokenKind
 from app.models.feeds.feed import FetchRecord
 from tests.support import operations
+from tests.support.fetches import record_fetches
 from tests.support.reader import add_user, follow
 
 #: So that ages and days in pictures are always the same; the corpus was captured shortly before.
@@ -110,13 +111,12 @@ def _troubles(services: Services, feeds: dict[str, int]) -> None:
     world, failing = feeds["restofworld.org-e04770"], feeds["bbcurdu.com-ace121"]
     database["feeds"].update_one({"_id": world}, {"$set": {"title": "Rest of World"}})
     database["feeds"].update_one({"_id": failing}, {"$set": {"error": "http_503", "errors": 36}})
-    for n in range(36):
-        services.mappers.fetches.add(
-            [FetchRecord(failing, NOW - dt.timedelta(hours=6 * n + 1), 503, 340, 0, 0, "http_503")]
-        )
-    for n in range(60):
+    ago = (NOW - dt.timedelta(hours=6 * n + 1) for n in reversed(range(36)))
+    record_fetches(services, [FetchRecord(failing, at, 503, 340, 0, 0, "http_503") for at in ago])
+    for n in reversed(range(60)):
         failed, changed = n % 17 == 9, n % 5 == 0
-        services.mappers.fetches.add(
+        record_fetches(
+            services,
             [
                 FetchRecord(
                     feeds["restofworld.org-e04770"],
@@ -127,5 +127,5 @@ def _troubles(services: Services, feeds: dict[str, int]) -> None:
                     n % 3 if changed else 0,
                     "http_503" if failed else None,
                 )
-            ]
+            ],
         )

@@ -22,6 +22,7 @@ from app.models.notifications.push import Device
 from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamRef
 from app.models.sharing.sharing import Audience
+from tests.support.fetches import record_fetches
 from tests.support.reader import add_user, follow
 from tests.web.conftest import ORIGIN, Visitor, is_for_apps
 
@@ -551,7 +552,7 @@ def test_S13_the_fetches_of_unreachable_addresses_look_alike(services: Services,
             feed_id = services.subscriptions.subscribe(actor, address).subscription.feed_id
             at = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
             record = FetchRecord(feed_id, at, status, ms, size, error=word)
-            services.gateways.feeds.record_fetches([record])
+            record_fetches(services, [record])
             one = visitor()
             one.log_in(name)
             *_, table = re.findall(r"<tbody>(.*?)</tbody>", one.get(f"/feeds/{feed_id}").text, re.DOTALL)

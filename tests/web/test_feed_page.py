@@ -15,6 +15,7 @@ from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
 from app.models.reading.stream import StreamQuery, StreamRef
+from tests.support.fetches import record_fetches
 from tests.support.reader import pull
 from tests.web.conftest import Visitor
 
@@ -177,7 +178,7 @@ def test_S13_what_a_name_resolves_to_stays_a_secret(
 ) -> None:
     break_feed(db, feed_id, "refused", "10.1.2.3 isn't public")
     now = clock.now()
-    services.gateways.feeds.record_fetches([FetchRecord(feed_id, now, 0, 1, 0, error="refused")])
+    record_fetches(services, [FetchRecord(feed_id, now, 0, 1, 0, error="refused")])
     db.users.update_one({"name": "ann"}, {"$set": {"role": "user"}})
     assert "10.1.2.3" not in ann.get(f"/feeds/{feed_id}").text
     db.users.update_one({"name": "ann"}, {"$set": {"role": "admin"}})

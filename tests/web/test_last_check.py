@@ -11,6 +11,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.models.feeds.feed import FetchRecord
+from tests.support.fetches import record_fetches
 from tests.web.conftest import Visitor
 
 
@@ -33,8 +34,8 @@ def test_failed_check_is_the_last_check(services: Services, ann: Visitor, db: An
     good, bad = now - dt.timedelta(days=3), now - dt.timedelta(minutes=5)
     state = {"checked_at": good, "error": "http_503", "errors": 4, "error_since": good}
     db.feeds.update_one({"_id": feed_id}, {"$set": state})
-    services.gateways.feeds.record_fetches([FetchRecord(feed_id, good, 200, 9, 99, 1)])
-    services.gateways.feeds.record_fetches([FetchRecord(feed_id, bad, 503, 9, 0, 0, "http_503")])
+    record_fetches(services, [FetchRecord(feed_id, good, 200, 9, 99, 1)])
+    record_fetches(services, [FetchRecord(feed_id, bad, 503, 9, 0, 0, "http_503")])
 
     said = facts(ann.get(f"/feeds/{feed_id}").text)
 
@@ -46,7 +47,7 @@ def test_failed_check_is_the_last_check(services: Services, ann: Visitor, db: An
 def test_check_that_never_succeeded_says_so(services: Services, ann: Visitor, db: Any, feed_id: int) -> None:
     bad = clock.now().replace(microsecond=0) - dt.timedelta(minutes=5)
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "http_404", "errors": 1}})
-    services.gateways.feeds.record_fetches([FetchRecord(feed_id, bad, 404, 9, 0, 0, "http_404")])
+    record_fetches(services, [FetchRecord(feed_id, bad, 404, 9, 0, 0, "http_404")])
     said = facts(ann.get(f"/feeds/{feed_id}").text)
     assert "5 min ago" in said["Last check"]
     assert said["Last successful check"] == "none yet"
@@ -55,7 +56,7 @@ def test_check_that_never_succeeded_says_so(services: Services, ann: Visitor, db
 def test_successful_check_is_named_once(services: Services, ann: Visitor, db: Any, feed_id: int) -> None:
     good = clock.now().replace(microsecond=0) - dt.timedelta(minutes=5)
     db.feeds.update_one({"_id": feed_id}, {"$set": {"checked_at": good}})
-    services.gateways.feeds.record_fetches([FetchRecord(feed_id, good, 200, 9, 99, 1)])
+    record_fetches(services, [FetchRecord(feed_id, good, 200, 9, 99, 1)])
     said = facts(ann.get(f"/feeds/{feed_id}").text)
     assert "5 min ago" in said["Last check"]
     assert "Last successful check" not in said

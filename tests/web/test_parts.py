@@ -22,6 +22,7 @@ from app.commands import user
 from app.config import Settings
 from app.errors import InvalidError
 from app.models.feeds.feed import FetchRecord
+from app.models.feeds.fetch_log import FetchCounts, FetchLog
 from app.web.assets import bundle
 from app.web.keyboard import keys
 from app.web.view import chart, present
@@ -169,11 +170,21 @@ def _fetches(*ages: tuple[float, int, str | None]) -> list[FetchRecord]:
     return [FetchRecord(1, NOW - dt.timedelta(hours=h), 200, 5, 9, new, error) for h, new, error in ages]
 
 
+def _log(seconds: int, *ages: tuple[float, int, str | None]) -> FetchLog:
+    """Return the log of these fetches, with counts by hour or day."""
+    records, counts = _fetches(*ages), dict[int, FetchCounts]()
+    for record in records:
+        number = int(record.at.timestamp()) // seconds
+        one = (1, int(record.error is not None), record.new)
+        counts[number] = FetchCounts(*map(sum, zip(counts.get(number, FetchCounts()), one, strict=True)))
+    return FetchLog(tuple(records), hours=counts, days=counts)
+
+
 def test_the_chart_shows_twenty_hours_and_what_is_to_come() -> None:
-    records = _fetches((1, 4, None), (1.1, 2, None), (12, 0, None), (19, 0, "timeout"), (25, 9, None))
+    log = _log(3600, (1, 4, None), (1.1, 2, None), (12, 0, None), (19, 0, "timeout"), (25, 9, None))
     forecast = [3600.0] * 24
     forecast[NOW.hour] = 1200.0
-    day = chart.draw_day(records, forecast, NOW + dt.timedelta(hours=1), NOW)
+    day = chart.draw_day(log, forecast, NOW + dt.timedelta(hours=1), NOW)
     assert [t.kind for t in day.ticks] == ["new", "new", "same", "bad"]
     assert [t.x for t in day.ticks] == [day.now_x - 30 * age for age in (1, 1.1, 12, 19)]
     assert day.next_x == day.now_x + 30
@@ -183,17 +194,22 @@ def test_the_chart_shows_twenty_hours_and_what_is_to_come() -> None:
     assert max(h.bar for h in day.hours) == chart.BARS
     assert [h.ahead for h in day.hours] == [False] * 20 + [True] * 4
     assert [h.expected for h in day.hours if h.expected] == [2.0]
-    assert chart.draw_day([], [], None, NOW).next_x is None
-    assert chart.draw_day([], [], NOW + dt.timedelta(hours=9), NOW).next_x is None
+    assert chart.draw_day(FetchLog(), [], None, NOW).next_x is None
+    assert chart.draw_day(FetchLog(), [], NOW + dt.timedelta(hours=9), NOW).next_x is None
+    half = dt.timezone(dt.timedelta(hours=5, minutes=30))
+    shown = chart.draw_day(log, forecast, None, NOW, half).hours
+    assert [h.new for h in shown] == [h.new for h in day.hours]
+    assert {h.label[-2:] for h in shown} == {"30"}
 
 
 def test_days_tell_how_a_feed_fared() -> None:
     day = 24
-    records = _fetches(
+    log = _log(
+        86400,
         (0, 1, None), (1 * day, 0, None), (2 * day, 0, "timeout"), (3 * day, 0, "gone"), (3 * day, 0, None),
         (99 * day, 0, "gone"),
     )  # fmt: skip
-    cells = chart.draw_days(records, NOW)
+    cells = chart.draw_days(log, NOW)
     assert [c.kind for c in cells] == ["none"] * 10 + ["some", "bad", "same", "new"]
     assert cells[-4].fetches == 2
     assert cells[-1].day == NOW.date()

@@ -16,6 +16,7 @@ from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from tests.support.fetches import record_fetches
 from tests.support.reader import Canned, add_user, elsewhere, pull, rss
 from tests.web.conftest import ORIGIN, Visitor
 
@@ -172,7 +173,7 @@ def test_feed_details_say_how_it_fares_and_what_to_do(
     services: Services, ann: Visitor, feeds: list[int]
 ) -> None:
     now = clock.now()
-    services.gateways.feeds.record_fetches([FetchRecord(feeds[0], now, 404, 80, 500, error="http_404")])
+    record_fetches(services, [FetchRecord(feeds[0], now, 404, 80, 500, error="http_404")])
     services.store.database["feeds"].update_one(
         {"_id": feeds[0]}, {"$set": {"error": "http_404", "error_since": now}}
     )

@@ -523,8 +523,8 @@ def _digest(
     error: str | None = None,
     heard: HubAnnouncement | None = None,
 ) -> Digest:
-    update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields, heard)
     record = make_fetch_record(fetched, now, len(new), error)
+    update = FeedUpdate(feed.id, feed.claim_token or "", now, new, changed, fields, heard, record)
     times = fields.moved_times
     moved_to = fetched.permanent_url if isinstance(times, int) and times >= MOVES else None
     announced = None

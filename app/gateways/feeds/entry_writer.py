@@ -259,9 +259,19 @@ def _narrowed(update: FeedUpdate, settled: _Settled) -> FeedUpdate:
 def _write(update: FeedUpdate, settled: _Settled | None, position: Position | None) -> StateWrite:
     measured = position is not None and position.stored_bytes is not None
     added = estimate_bytes(update) if measured else None
+    # Only now it is known which entries are new and which were listed before.
+    new = len(settled.ats) if settled else 0
+    record = update.record._replace(new=new) if update.record is not None else None
     if settled is None:
         index_at = update.fetched_at if update.changed else None
-        return StateWrite(update.feed_id, update.token, update.fields, index_at=index_at, added_bytes=added)
+        return StateWrite(
+            update.feed_id,
+            update.token,
+            update.fields,
+            index_at=index_at,
+            added_bytes=added,
+            record=record,
+        )
     return StateWrite(
         update.feed_id,
         update.token,
@@ -271,4 +281,5 @@ def _write(update: FeedUpdate, settled: _Settled | None, position: Position | No
         newest=max(settled.ats, default=None),
         index_at=update.fetched_at,
         added_bytes=added,
+        record=record,
     )

@@ -25,7 +25,6 @@ from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.websubs import WebsubGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
-from app.mappers.feeds.fetches import FetchMapper
 from app.models.feeds.feed import (
     DueFeed,
     Feed,
@@ -33,10 +32,11 @@ from app.models.feeds.feed import (
     FeedKind,
     FeedPoll,
     FeedUpdate,
-    FetchRecord,
     NextCheck,
     StoreResult,
+    UnchangedPoll,
 )
+from app.models.feeds.fetch_log import FetchLog
 from app.models.feeds.fetch_options import FetchOptions
 from app.models.feeds.hosts import is_same_site
 from app.models.subscriptions.read_state import ReadState
@@ -71,7 +71,6 @@ class FeedGateway:
         self,
         feeds: FeedMapper,
         entries: EntryMapper,
-        fetches: FetchMapper,
         writer: EntryWriter,
         merger: FeedMerger,
         *,
@@ -79,7 +78,6 @@ class FeedGateway:
     ) -> None:
         self._feeds = feeds
         self._entries = entries
-        self._fetches = fetches
         self._writer = writer
         self._merger = merger
         self._hubs = hubs
@@ -272,10 +270,10 @@ class FeedGateway:
         """Return the data that polling these feeds needs, including claimed feeds."""
         return self._feeds.find_polls(feed_ids)
 
-    def record_unchanged(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
+    def record_unchanged(self, polls: Sequence[UnchangedPoll], now: dt.datetime) -> None:
         """Record that polls at ``now`` found nothing; this needs no claim, and breaks none."""
-        if next_checks:
-            self._feeds.record_unchanged(next_checks, now)
+        if polls:
+            self._feeds.record_unchanged(polls, now)
 
     def postpone_checks(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
         """Postpone feeds that were not fetched; feeds that are not due yet keep an earlier time."""
@@ -417,10 +415,6 @@ class FeedGateway:
         """Return the seconds expected between a feed's entries, by hour of day (UTC)."""
         return tuple(schedule.forecast_day(schedule.History.from_doc(feed.history), now))
 
-    def record_fetches(self, records: Sequence[FetchRecord]) -> None:
-        """Append records to the fetch log."""
-        self._fetches.add(records)
-
-    def find_fetches(self, feed_id: int, limit: int = 20) -> list[FetchRecord]:
-        """Return a feed's last fetches, newest first."""
-        return self._fetches.find_by_feed(feed_id, limit)
+    def find_fetch_log(self, feed_id: int) -> FetchLog:
+        """Return a feed's last fetches, with counts for the last hours and days."""
+        return self._feeds.find_fetch_log(feed_id)

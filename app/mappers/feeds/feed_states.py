@@ -2,15 +2,15 @@
 
 Most polls find nothing new and change only two times. MongoDB spends more on each statement than on the
 change. So one statement writes all such feeds of a batch, looking up their values by id. Measured per feed in
-batches of 50: 65 µs of MongoDB's CPU time instead of 165. Feeds with the same new time need no lookup, which
-saves another fifth, so many of those get their own statement.
+batches of 50: 65 µs of MongoDB's CPU time instead of 165.
+
+The same statements add the fetch to the feed's log (:mod:`app.mappers.feeds.fetch_log`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,12 +18,11 @@ from bson.binary import Binary
 from bson.int64 import Int64
 from pymongo import UpdateMany, UpdateOne
 
+from app.mappers.feeds.fetch_log import build_log_update, build_slow_updates, build_unchanged_log_update
 from app.mappers.mongo.store import Doc
-from app.models.feeds.feed import UNSET, FeedFields, NextCheck
+from app.models.feeds.feed import UNSET, FeedFields, FetchRecord, NextCheck, UnchangedPoll
 from app.models.feeds.fetched import Validators
 
-#: Number of feeds with the same time that is worth a statement, which costs as much as 16 lookups.
-ALIKE = 24
 _NAMES = tuple(f.name for f in dataclasses.fields(FeedFields))
 
 
@@ -33,7 +32,7 @@ class StateWrite:
 
     ``base`` and ``last_seq`` are None if the pull found no entries. ``index_at`` is set if there are new or
     changed entries, which the search must index. ``added_bytes`` estimates how much its entries grew; None
-    if their size isn't known.
+    if their size isn't known. ``record`` is the fetch, for the feed's log.
     """
 
     feed_id: int
@@ -44,29 +43,21 @@ class StateWrite:
     newest: dt.datetime | None = None
     index_at: dt.datetime | None = None
     added_bytes: int | None = None
+    record: FetchRecord | None = None
 
 
-def build_unchanged_updates(next_checks: Sequence[NextCheck], now: dt.datetime) -> list[UpdateMany]:
-    """Return updates that set the next checks of these feeds, one update for all times that few feeds share.
+def build_unchanged_updates(polls: Sequence[UnchangedPoll], now: dt.datetime) -> list[UpdateMany | UpdateOne]:
+    """Return updates that set the next checks of these feeds, log their fetches, and list slow ones.
 
     A feed that another pull claimed meanwhile isn't changed, because that pull knows more. A feed to
     reconcile stays due, because only a claim does that.
     """
-    by_time: defaultdict[dt.datetime, list[NextCheck]] = defaultdict(list)
-    for rest in next_checks:
-        by_time[rest.next_check_at].append(rest)
-    alike = [group for group in by_time.values() if len(group) >= ALIKE]
-    others = [rest for group in by_time.values() if len(group) < ALIKE for rest in group]
-    updates = [_rest(group, group[0].next_check_at, now) for group in alike]
-    if others:
-        updates.append(_rest(others, _planned(others), now))
-    return updates
-
-
-def _rest(next_checks: Sequence[NextCheck], until: dt.datetime | Doc, now: dt.datetime) -> UpdateMany:
-    query = {"_id": {"$in": [rest.feed_id for rest in next_checks]}, "claim_token": None, "torn": None}
-    update: Doc = {"$set": {"next_check_at": until, "checked_at": now}}
-    return UpdateMany(query, [update] if isinstance(until, dict) else update)
+    fetches = [poll.fetch for poll in polls]
+    ids = [fetch.feed_id for fetch in fetches]
+    query = {"_id": {"$in": ids}, "claim_token": None, "torn": None}
+    until = _look_up(ids, [poll.next_check_at for poll in polls])
+    values = {"next_check_at": until, "checked_at": now, **build_unchanged_log_update(fetches, now)}
+    return [UpdateMany(query, [{"$set": values}]), *build_slow_updates(fetches)]
 
 
 def build_postpone_update(next_checks: Sequence[NextCheck], now: dt.datetime) -> tuple[Doc, list[Doc]]:
@@ -74,7 +65,7 @@ def build_postpone_update(next_checks: Sequence[NextCheck], now: dt.datetime) ->
 
     A feed that was polled meanwhile keeps an earlier time, and a feed that isn't polled stays so.
     """
-    planned = _planned(next_checks)
+    planned = _look_up([rest.feed_id for rest in next_checks], [rest.next_check_at for rest in next_checks])
     is_due = {"$lte": ["$next_check_at", now]}
     query: Doc = {
         "_id": {"$in": [rest.feed_id for rest in next_checks]},
@@ -85,23 +76,28 @@ def build_postpone_update(next_checks: Sequence[NextCheck], now: dt.datetime) ->
     return query, [{"$set": {"next_check_at": when}}]
 
 
-def _planned(next_checks: Sequence[NextCheck]) -> Doc:
-    """Return the expression that looks up a feed's new time by its id."""
-    place = {"$indexOfArray": [{"$literal": [rest.feed_id for rest in next_checks]}, "$_id"]}
-    return {"$arrayElemAt": [{"$literal": [rest.next_check_at for rest in next_checks]}, place]}
+def _look_up(feed_ids: Sequence[int], values: Sequence[Any]) -> Doc:
+    """Return the expression that looks up a feed's value by its id."""
+    place = {"$indexOfArray": [{"$literal": list(feed_ids)}, "$_id"]}
+    return {"$arrayElemAt": [{"$literal": list(values)}, place]}
 
 
 def build_state_update(write: StateWrite) -> UpdateOne:
-    """Return the update of one feed's state; it releases the claim."""
+    """Return the update of one feed's state, which logs its fetch and releases the claim."""
     query: Doc = {"_id": write.feed_id, "claim_token": write.token}
     if write.base is not None:
         query["last_seq"] = write.base
-    update = build_numbering_update(write)
-    update["$set"].update(_fields(write.fields))
+    numbering = build_numbering_update(write)
+    fields = {**numbering["$set"], **_fields(write.fields)}
+    # A text may begin with "$".
+    values: Doc = {name: {"$literal": value} for name, value in fields.items()}
+    for name, newest in numbering.get("$max", {}).items():
+        values[name] = {"$max": [f"${name}", newest]}
     if write.added_bytes:
-        update["$inc"] = {"stored_bytes": Int64(write.added_bytes)}
-    update["$unset"] = {"claim_token": "", "claimed_until": ""}
-    return UpdateOne(query, update)
+        values["stored_bytes"] = {"$add": [{"$ifNull": ["$stored_bytes", 0]}, Int64(write.added_bytes)]}
+    if write.record is not None:
+        values |= build_log_update(write.record)
+    return UpdateOne(query, [{"$set": {**values, "claim_token": "$$REMOVE", "claimed_until": "$$REMOVE"}}])
 
 
 def build_numbering_update(write: StateWrite) -> Doc:

@@ -23,6 +23,7 @@ from app.mappers.feeds.feed_states import (
     build_state_update,
     build_unchanged_updates,
 )
+from app.mappers.feeds.fetch_log import FIELD, WITHOUT_LOG, unpack_log
 from app.mappers.mongo import ids, raw_replies
 from app.mappers.mongo.cached_writes import CARD_FIELDS
 from app.mappers.mongo.errors import translate_errors
@@ -31,7 +32,17 @@ from app.mappers.mongo.shared_cache import SharedCache
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
 from app.models.accounts.user import build_avatar_path
 from app.models.cache import CacheKind
-from app.models.feeds.feed import DueFeed, Feed, FeedCard, FeedKind, FeedPoll, NextCheck, Position
+from app.models.feeds.feed import (
+    DueFeed,
+    Feed,
+    FeedCard,
+    FeedKind,
+    FeedPoll,
+    NextCheck,
+    Position,
+    UnchangedPoll,
+)
+from app.models.feeds.fetch_log import FetchLog
 from app.models.feeds.fetched import Validators
 from app.models.feeds.hosts import parse_host
 from app.models.media.icon import build_icon_path
@@ -124,7 +135,7 @@ class FeedMapper:
     @translate_errors
     def find_private(self, user_id: int) -> list[Feed]:
         """Return the feeds that only this user may read."""
-        return [_feed(doc) for doc in self._feeds.find({"private_to": user_id}).hint("private")]
+        return [_feed(doc) for doc in self._feeds.find({"private_to": user_id}, WITHOUT_LOG).hint("private")]
 
     @translate_errors
     def add_many(self, urls: Mapping[str, str], now: dt.datetime, due: dt.datetime) -> None:
@@ -144,7 +155,7 @@ class FeedMapper:
     @translate_errors
     def find_by_keys(self, url_keys: Sequence[str]) -> dict[str, Feed]:
         """Return the feeds with these address keys, by key."""
-        found = map(_feed, self._feeds.find({"url_key": {"$in": list(url_keys)}}))
+        found = map(_feed, self._feeds.find({"url_key": {"$in": list(url_keys)}}, WITHOUT_LOG))
         return {feed.url_key: feed for feed in found}
 
     @translate_errors
@@ -152,7 +163,7 @@ class FeedMapper:
         """Return the feed with this address key."""
 
         def _fetch() -> Feed | None:
-            doc = self._feeds.find_one({"url_key": url_key})
+            doc = self._feeds.find_one({"url_key": url_key}, WITHOUT_LOG)
             return _feed(doc) if doc else None
 
         return identity_map.find_once("feeds", "address", url_key, _fetch)
@@ -160,8 +171,13 @@ class FeedMapper:
     @translate_errors
     def find(self, feed_id: int) -> Feed | None:
         """Return a feed by id."""
-        doc = self._feeds.find_one({"_id": feed_id})
+        doc = self._feeds.find_one({"_id": feed_id}, WITHOUT_LOG)
         return _feed(doc) if doc else None
+
+    @translate_errors
+    def find_fetch_log(self, feed_id: int) -> FetchLog:
+        """Return a feed's fetch log; an empty one if there is no such feed."""
+        return unpack_log(feed_id, self._feeds.find_one({"_id": feed_id}, {FIELD: 1}) or {})
 
     @translate_errors
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
@@ -243,9 +259,9 @@ class FeedMapper:
         return [_poll(d) for batch in batches for d in bson.decode_all(batch, _MILLISECONDS)]
 
     @translate_errors
-    def record_unchanged(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
+    def record_unchanged(self, polls: Sequence[UnchangedPoll], now: dt.datetime) -> None:
         """Record that polls at ``now`` found nothing; feeds that another pull claimed don't change."""
-        self._unsafe.bulk_write(build_unchanged_updates(next_checks, now), ordered=False)
+        self._unsafe.bulk_write(build_unchanged_updates(polls, now), ordered=False)
 
     @translate_errors
     def postpone_checks(self, next_checks: Sequence[NextCheck], now: dt.datetime) -> None:
@@ -268,7 +284,9 @@ class FeedMapper:
         unheld = {"_id": {"$in": wanted}, "claim_token": None}
         if self._unsafe.update_many(unheld, {"$set": taken}).matched_count < len(wanted):
             self._take_over(wanted, taken, now, dead_tokens)
-        return [_feed(d) for d in self._feeds.find({"_id": {"$in": wanted}, "claim_token": token})]
+        return [
+            _feed(d) for d in self._feeds.find({"_id": {"$in": wanted}, "claim_token": token}, WITHOUT_LOG)
+        ]
 
     def _take_over(
         self, feed_ids: list[int], taken: Doc, now: dt.datetime, dead_tokens: Sequence[str]

@@ -36,6 +36,8 @@ INDEXES: dict[str, list[IndexModel]] = {
             [("last_seq", _UP), ("_id", _DOWN)], name="empty", partialFilterExpression={"last_seq": 0}
         ),
         IndexModel([("paused", _UP), ("_id", _DOWN)], name="paused", sparse=True),
+        # Administrators' list of slow feeds: only feeds that ever had a slow fetch.
+        IndexModel([("slow_at", _UP)], name="slow", sparse=True),
         # Erasure and export: feeds that only one user may read.
         IndexModel([("private_to", _UP)], name="private", sparse=True),
         # The hub: only streams with changes to deliver.
@@ -364,11 +366,6 @@ INDEXES: dict[str, list[IndexModel]] = {
     "later_dead": [
         # The newest on the page of jobs; letters expire.
         IndexModel([("at", _UP)], name="expires", expireAfterSeconds=30 * 86400),
-    ],
-    "fetches": [
-        # The feed page.
-        IndexModel([("of.f", _UP), ("at", _DOWN)], name="of_feed"),
-        IndexModel([("at", _UP)], name="expires", expireAfterSeconds=14 * 86400),
     ],
     "hubsubs": [
         # One subscription per callback and topic.

@@ -62,6 +62,6 @@ PLACEMENTS: dict[str, Placement] = {
     **_put(Home.HOME, "_id", "feeds", "discoveries", "chapters", "sources", "blobs", "trends", "orphans",
            "packs",
            "systemkeys", "import_slots", "index_removals", "index_state", "media_cleaning", "later_dead",
-           "retention", "schema", "fetches"),
+           "retention", "schema"),
     **_put(Home.HOME, "feed_id", "websubs"),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lists of all feeds for administrators, from the collections ``feeds`` and ``fetches``."""
+"""Lists of all feeds for administrators, from the collection ``feeds``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from pymongo import DESCENDING
 from pymongo.collection import Collection
 from pymongo.database import Database
 
+from app.mappers.feeds.fetch_log import FIELD, unpack_log
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.feeds.feed import Feed, FeedKind
-from app.models.operations.feed_list import SLOW_MOST, SLOW_MS, FeedFilter, FeedQuery
+from app.models.operations.feed_list import SLOW_MOST, FeedFilter, FeedQuery
 
 _FIELDS = dict.fromkeys(
     (
@@ -23,8 +24,8 @@ _FIELDS = dict.fromkeys(
     ),
     1,
 )
-#: Documents of the fetch log that are searched for slow feeds, each with up to a hundred fetches.
-_LOG_MOST = 2000
+#: Feeds with a slow fetch that are compared, those with the latest one first.
+_SLOW_READ = 1000
 #: Polled feeds: neither merged feeds nor shared streams.
 _OURS: Doc = {"merged_into": None, "owner": None}
 _IN_ERROR: Doc = {"error": {"$type": "string"}}
@@ -44,7 +45,6 @@ class FeedListMapper:
 
     def __init__(self, database: Database[Doc]) -> None:
         self._feeds: Collection[Doc] = database["feeds"]
-        self._fetches: Collection[Doc] = database["fetches"]
 
     @translate_errors
     def list_feeds(self, query: FeedQuery, after: tuple[int, int] | None, limit: int) -> list[Feed]:
@@ -73,19 +73,10 @@ class FeedListMapper:
     @translate_errors
     def find_slow(self, since: dt.datetime) -> dict[int, int]:
         """Return the slow feeds since a time, slowest first, with their longest fetch in ms."""
-        found = self._fetches.aggregate(
-            [
-                {"$match": {"at": {"$gt": since}}},
-                {"$sort": {"at": -1}},
-                {"$limit": _LOG_MOST},
-                {"$unwind": "$of"},
-                {"$match": {"of.ms": {"$gt": SLOW_MS}}},
-                {"$group": {"_id": "$of.f", "ms": {"$max": "$of.ms"}}},
-                {"$sort": {"ms": -1, "_id": -1}},
-                {"$limit": SLOW_MOST},
-            ]
-        )
-        return {doc["_id"]: doc["ms"] for doc in found}
+        fields = {FIELD: 1, "slow_ms": 1}
+        found = self._feeds.find({"slow_at": {"$gt": since}}, fields).sort("slow_at", DESCENDING)
+        slowest = ((doc["_id"], _find_longest(doc, since)) for doc in found.limit(_SLOW_READ))
+        return dict(sorted(slowest, key=lambda pair: (-pair[1], -pair[0]))[:SLOW_MOST])
 
     @translate_errors
     def count_error_words(self) -> list[tuple[str, int]]:
@@ -140,6 +131,13 @@ class FeedListMapper:
 
     def _change(self, feed_id: int, update: Doc) -> bool:
         return self._feeds.update_one({"_id": feed_id, **_OURS}, update).matched_count == 1
+
+
+def _find_longest(doc: Doc, since: dt.datetime) -> int:
+    """Return the duration of the last slow fetch, or of a longer one among the last fetches, in ms."""
+    log = unpack_log(doc["_id"], doc)
+    longest: int = max([doc["slow_ms"], *(fetch.ms for fetch in log.fetches if fetch.at > since)])
+    return longest
 
 
 def _after(after: tuple[int, int], popular: bool) -> Doc:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from app.models.feeds.fetched import Validators
-from app.models.feeds.websub import HubAnnouncement, PushSource
+from app.models.feeds.websub import HubAnnouncement
 from app.models.media.icon import build_icon_path
 from app.models.reading.entry import EntryChange, NewEntry
 from app.models.subscriptions.read_state import RemovedEntries
@@ -259,9 +259,28 @@ class FeedPoll(NamedTuple):
 
 
 class NextCheck(NamedTuple):
-    """The result of a poll without news: the feed rests until ``next_check_at``."""
+    """When to poll a feed that wasn't fetched."""
 
     feed_id: int
+    next_check_at: dt.datetime
+
+
+class FetchRecord(NamedTuple):
+    """One line of a feed's fetch log; ``error`` is an error word, None on success."""
+
+    feed_id: int
+    at: dt.datetime
+    status: int
+    ms: int
+    bytes: int
+    new: int = 0
+    error: str | None = None
+
+
+class UnchangedPoll(NamedTuple):
+    """The result of a poll without news: the feed rests until ``next_check_at``."""
+
+    fetch: FetchRecord
     next_check_at: dt.datetime
 
 
@@ -309,6 +328,7 @@ class FeedUpdate:
         new: entries that aren't stored yet, in feed order (usually newest first).
         changed: stored entries whose body changed.
         hub_announcement: what the response said about the feed's hub; None if it has no hub and had none.
+        record: the fetch, for the feed's log; None: there was none.
         fields_of: returns ``fields`` for a subset of ``new``: an entry that reappears in a feed is already
             stored, and wasn't published now.
     """
@@ -320,6 +340,7 @@ class FeedUpdate:
     changed: tuple[EntryChange, ...] = ()
     fields: FeedFields = FeedFields()
     hub_announcement: HubAnnouncement | None = None
+    record: FetchRecord | None = None
     fields_of: Callable[[Sequence[NewEntry]], FeedFields] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
@@ -350,41 +371,6 @@ class OrphanCounts(NamedTuple):
     feeds: int = 0
     entries: int = 0
     waiting: int = 0
-
-
-class FetchRecord(NamedTuple):
-    """One line of a feed's fetch log; ``error`` is an error word, None on success."""
-
-    feed_id: int
-    at: dt.datetime
-    status: int
-    ms: int
-    bytes: int
-    new: int = 0
-    error: str | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class FeedHealth:
-    """The data of the feed page.
-
-    Attributes:
-        fetches: the last fetches, newest first. log: all stored fetches, newest first.
-        message: the sentence for its error.
-        rests_until: the end of a pause that its site requested.
-        forecast: expected seconds between entries, by hour of day (UTC).
-        per_week: entries per week over the last ten days.
-    """
-
-    feed: Feed
-    fetches: tuple[FetchRecord, ...]
-    message: str | None
-    next_check_at: dt.datetime | None
-    rests_until: dt.datetime | None = None
-    pushed_by: PushSource | None = None
-    log: tuple[FetchRecord, ...] = ()
-    forecast: tuple[float, ...] = ()
-    per_week: float = 0.0
 
 
 class UnindexedFeed(NamedTuple):

@@ -15,7 +15,7 @@ from app.errors import StoreError
 from app.gateways.feeds.digest import Digest, Digester, make_fetch_record
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.retention import RetentionGateway
-from app.models.feeds.feed import UNSET, Feed, FeedPoll, FetchRecord, NextCheck, StoreResult
+from app.models.feeds.feed import UNSET, Feed, FeedPoll, FetchRecord, StoreResult, UnchangedPoll
 from app.models.feeds.fetched import Fetched, Validators
 
 log = logs.get(__name__)
@@ -95,8 +95,7 @@ class PullBatch:
         self._progress, self._announce, self._notify = progress, announce, notify
         self._secrecy, self._thumbs = secrecy, thumbs
         self._luck = digester.make_batch_rng()
-        self._rests: list[tuple[int, dt.timedelta]] = []
-        self._records: list[FetchRecord] = []
+        self._rests: list[tuple[FetchRecord, dt.timedelta]] = []
         self._waiting: list[tuple[Fetched, dt.datetime]] = []
         self._bytes = 0
         self._wake, self._room = asyncio.Event(), asyncio.Event()
@@ -114,8 +113,7 @@ class PullBatch:
         now = clock.now()
         rest = self._digester.calculate_rest(poll, fetched, now, self._luck)
         if rest is not None:
-            self._rests.append((poll.id, rest))
-            self._records.append(make_fetch_record(fetched, now))
+            self._rests.append((make_fetch_record(fetched, now), rest))
         else:
             self._waiting.append((fetched, now))
             self._bytes += len(fetched.body or b"")
@@ -147,26 +145,25 @@ class PullBatch:
             self._room.set()  # wakes add() if it waits for room
 
     async def _flush(self) -> None:
-        waiting, rests, records = self._waiting, self._rests, self._records
-        self._waiting, self._rests, self._records, self._bytes = [], [], [], 0
+        waiting, rests = self._waiting, self._rests
+        self._waiting, self._rests, self._bytes = [], [], 0
         self._room.set()
         # Switching to a thread costs more than a statement, so do it as rarely as possible.
         if rests:
-            await asyncio.to_thread(self._store_rests, rests, records)
+            await asyncio.to_thread(self._store_rests, rests)
         if waiting:
             await self._digest(waiting)
         if self._progress and (rests or waiting):
             self._progress(self.result.counts)
 
-    def _store_rests(self, rests: list[tuple[int, dt.timedelta]], records: list[FetchRecord]) -> None:
+    def _store_rests(self, rests: list[tuple[FetchRecord, dt.timedelta]]) -> None:
         """Record polls without news; runs in a thread. The rest starts now, up to a second late."""
         now = clock.now()
-        self._feeds.record_unchanged([NextCheck(feed_id, now + rest) for feed_id, rest in rests], now)
-        self._feeds.record_fetches(records)
+        self._feeds.record_unchanged([UnchangedPoll(fetch, now + rest) for fetch, rest in rests], now)
         result = self.result
         result.feeds += len(rests)
         result.unchanged += len(rests)
-        result.not_modified += sum(record.status == 304 for record in records)
+        result.not_modified += sum(fetch.status == 304 for fetch, _ in rests)
 
     async def _digest(self, waiting: list[tuple[Fetched, dt.datetime]]) -> None:
         """Claim the feeds, digest their answers and store the results."""
@@ -184,7 +181,7 @@ class PullBatch:
         await asyncio.to_thread(self._store, answers, digests)
 
     def _store(self, answers: list[Answer], digests: list[Digest]) -> None:
-        """Store entries first, then feed states, then the log; runs in a thread."""
+        """Store entries first, then feed states with the log; runs in a thread."""
         self._mark_secrecy(answers, digests)
         try:
             results = self._feeds.store_updates([digest.update for digest in digests], clock.now())
@@ -204,10 +201,6 @@ class PullBatch:
                 self._secrecy.update_shares(stored.feed_id)
             if stored.excess > 0 or stored.too_big:
                 self._retention.apply_retention(stored.feed_id)
-        # Only the store knows which entries are new and which were listed before.
-        self._feeds.record_fetches(
-            [d.record._replace(new=stored.new) for d, stored in zip(digests, results, strict=True)]
-        )
         self._tell_readers({stored.feed_id: stored.new for stored in results if stored.new})
         self._request_thumbs(digests, results)
 

@@ -14,8 +14,9 @@ from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.feeds.feed import Feed, FeedHealth
+from app.models.feeds.feed import Feed
 from app.models.feeds.fetch_options import FetchOptions
+from app.models.feeds.health import FeedHealth
 from app.models.feeds.hosts import is_same_site, parse_host
 from app.models.jobs.jobs import RefreshResult
 from app.models.subscriptions.read_state import ReadState
@@ -34,9 +35,6 @@ TWICE = "You already subscribe to the feed at this address. Unsubscribe from one
 FOLDERS_MAX = 50
 #: Folders that a subscription is removed from at once: the most that a user may have.
 REMOVED_MAX = 1000
-FETCHES = 20
-#: Fetches that a feed's page summarizes: one every two minutes for a week.
-LOG_MAX = 5000
 TOKEN_MAX = 64
 #: Characters of a cookie; and the longest interval between two checks that a reader may set.
 OPTION_MAX, DAY_MINUTES = 1000, 1440
@@ -476,10 +474,9 @@ class SubscriptionService:
         require_permission(actor, Permission.FEED_SEE)
         subscription = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
         feed, now = self._feeds.get(subscription.feed_id), clock.now()
-        fetches = self._feeds.find_fetches(feed.id, LOG_MAX)
         return FeedHealth(
             feed=feed,
-            fetches=tuple(fetches[:FETCHES]),
+            log=self._feeds.find_fetch_log(feed.id),
             message=get_feed_message(feed.error) if feed.error else None,
             next_check_at=feed.next_check_at,
             rests_until=next(
@@ -487,7 +484,6 @@ class SubscriptionService:
                 None,
             ),
             pushed_by=self._websubs.find_push_source(feed.id, feed.push_until, now),
-            log=tuple(fetches),
             forecast=self._feeds.forecast_intervals(feed, now),
             per_week=self._feeds.find_rates([feed.id], now).get(feed.id, 0.0),
         )

@@ -148,7 +148,7 @@ def _load(feed_id: int) -> dict[str, Any]:
         "mine": mine,
         "folders": get_services().folders.list_folders(get_actor()),
         "day": chart.draw_day(health.log, health.forecast, health.next_check_at, now, zone),
-        "days": chart.draw_days(health.log, now, zone),
+        "days": chart.draw_days(health.log, now),
         "zone": str(zone),
         "later": health.next_check_at is not None and health.next_check_at > now + SOON,
         "url": feed.url,

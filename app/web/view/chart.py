@@ -1,7 +1,8 @@
 """Charts of a feed's last day and last days, and the data for their tables. Pure functions.
 
-The day has a row of ticks, one per fetch, with color and shape by outcome. Below it, bars show the new
-entries of each hour, followed by four hours of expected entries. All times are in the reader's time zone.
+The day has a row of ticks, one for each of the last fetches, with color and shape by outcome. Below it, bars
+show the new entries of each hour, followed by four hours of expected entries. Feeds keep counts by hours and
+days in UTC. So hours begin when those of UTC do, but have labels in the reader's time zone; days are in UTC.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app.models.feeds.feed import FetchRecord
+from app.models.feeds.fetch_log import DAYS, FetchCounts, FetchLog
 
 #: Units of the chart: an hour is 30 wide; the future takes the last sixth.
 WIDTH, BARS = 720, 44
 PAST, AHEAD = 20, 4
 _HOUR = WIDTH // (PAST + AHEAD)
-DAYS = 14
+_EPOCH = dt.date(1970, 1, 1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Cell:
 
 
 def draw_day(
-    fetches: Sequence[FetchRecord],
+    log: FetchLog,
     forecast: Sequence[float],
     next_at: dt.datetime | None,
     now: dt.datetime,
@@ -80,57 +82,53 @@ def draw_day(
     """Return the chart of the last 20 hours and the next 4.
 
     Args:
-        fetches: The feed's fetches.
+        log: The feed's fetch log.
         forecast: Seconds between entries by hour of day (UTC).
         next_at: The time of the next fetch; None: none is planned.
         now: The current time.
         zone: The reader's time zone.
     """
-    first = now.astimezone(zone).replace(minute=0, second=0, microsecond=0) - dt.timedelta(hours=PAST - 1)
-    hours = [_hour(first + dt.timedelta(hours=n), fetches, forecast, now) for n in range(PAST + AHEAD)]
+    first = now.astimezone(dt.UTC).replace(minute=0, second=0, microsecond=0) - dt.timedelta(hours=PAST - 1)
+    hours = [_hour(first + dt.timedelta(hours=n), log, forecast, now, zone) for n in range(PAST + AHEAD)]
     most = max(1, *(h.new for h in hours))
     scaled = tuple(
         dataclasses.replace(h, x=n * _HOUR, bar=round(BARS * h.new / most, 1)) for n, h in enumerate(hours)
     )
-    ticks = tuple(Tick(_x(f.at, first), get_outcome_kind(f)) for f in fetches if first <= f.at <= now)
+    ticks = tuple(Tick(_x(f.at, first), get_outcome_kind(f)) for f in log.fetches if first <= f.at <= now)
     soon = _x(max(next_at, now), first) if next_at else None
     return Day(ticks, scaled, _x(now, first), soon if soon is not None and soon < WIDTH else None)
 
 
 def _hour(
-    start: dt.datetime, fetches: Sequence[FetchRecord], forecast: Sequence[float], now: dt.datetime
+    start: dt.datetime, log: FetchLog, forecast: Sequence[float], now: dt.datetime, zone: dt.tzinfo
 ) -> Hour:
-    own = [f for f in fetches if start <= f.at < start + dt.timedelta(hours=1)]
+    counts = log.hours.get(int(start.timestamp()) // 3600, FetchCounts())
     # The longest forecast means an hour without entries.
-    pace = forecast[start.astimezone(dt.UTC).hour] if forecast else 3600.0
-    failed = sum(f.error is not None for f in own)
+    pace = forecast[start.hour] if forecast else 3600.0
     expected = round(3600 / pace - 1, 1)
-    return Hour(0, f"{start:%H:%M}", start > now, len(own), failed, sum(f.new for f in own), 0, expected)
+    return Hour(0, f"{start.astimezone(zone):%H:%M}", start > now, *counts, 0, expected)
 
 
 def _x(when: dt.datetime, first: dt.datetime) -> float:
     return round((when - first).total_seconds() / 3600 * _HOUR, 1)
 
 
-def draw_days(fetches: Sequence[FetchRecord], now: dt.datetime, zone: dt.tzinfo = dt.UTC) -> list[Cell]:
-    """Return the last 14 days, oldest first."""
-    by_day: dict[dt.date, list[FetchRecord]] = {
-        now.astimezone(zone).date() - dt.timedelta(days=back): [] for back in range(DAYS - 1, -1, -1)
-    }
-    for fetch in fetches:
-        by_day.get(fetch.at.astimezone(zone).date(), []).append(fetch)
-    return [_cell(date, own) for date, own in by_day.items()]
+def draw_days(log: FetchLog, now: dt.datetime) -> list[Cell]:
+    """Return the last 14 days (UTC), oldest first."""
+    today = int(now.timestamp()) // 86400
+    return [
+        _cell(number, log.days.get(number, FetchCounts())) for number in range(today - DAYS + 1, today + 1)
+    ]
 
 
-def _cell(date: dt.date, own: Sequence[FetchRecord]) -> Cell:
-    failed, new = sum(f.error is not None for f in own), sum(f.new for f in own)
-    if not own:
+def _cell(number: int, counts: FetchCounts) -> Cell:
+    if not counts.fetches:
         word = "none"
-    elif failed:
-        word = "bad" if failed == len(own) else "some"
+    elif counts.failed:
+        word = "bad" if counts.failed == counts.fetches else "some"
     else:
-        word = "new" if new else "same"
-    return Cell(date, word, len(own), failed, new)
+        word = "new" if counts.new else "same"
+    return Cell(_EPOCH + dt.timedelta(days=number), word, *counts)
 
 
 def get_outcome_kind(fetch: FetchRecord) -> str:

@@ -16,6 +16,7 @@ from app.models.sharing.sharing import Audience
 from app.web.api.rest import openapi, shapes
 from app.web.api.rest.table import OPERATIONS, Operation
 from tests.sharing.conftest import People
+from tests.support.fetches import record_fetches
 from tests.sync.rest.conftest import ALL, Program
 from tests.sync.rest.world import World, join, world
 
@@ -151,7 +152,7 @@ def test_S13_what_listens_where_is_told_to_nobody(people: People, program: Make,
         feed_id = made["feed_id"]
         services.store.database["feeds"].update_one({"_id": feed_id}, {"$set": {"error": word}})
         at = dt.datetime(2026, 1, 2, tzinfo=dt.UTC)
-        services.gateways.feeds.record_fetches([FetchRecord(feed_id, at, 0, ms, ms, error=word)])
+        record_fetches(services, [FetchRecord(feed_id, at, 0, ms, ms, error=word)])
         health = mine.get(f"/subscriptions/{feed_id}/health").get_json()
         row = mine.get(f"/subscriptions/{feed_id}").get_json()
         told = (health["error"], health["message"], row["error"], row["message"], health["fetches"])

@@ -55,6 +55,15 @@ class Run:
         self._cancelled = cancelled
         self.progress: Mapping[str, Any] = schema.get_progress(number)
 
+    def check_cancelled(self) -> None:
+        """Check that this process may go on; migrations that write without :meth:`commit_batch` call it.
+
+        Raises:
+            StartupError: this process should stop.
+        """
+        if self._cancelled():
+            raise StartupError("Eventr was stopped during the database upgrade. The next start continues it.")
+
     def commit_batch(self, write: Callable[[Session], None], progress: Mapping[str, Any]) -> None:
         """Call ``write`` and store the progress in one transaction; ``write`` may be called more than once.
 
@@ -62,8 +71,7 @@ class Run:
             LostLockError: another process has taken over; nothing was written.
             StartupError: this process should stop; nothing was written.
         """
-        if self._cancelled():
-            raise StartupError("Eventr was stopped during the database upgrade. The next start continues it.")
+        self.check_cancelled()
 
         def write_batch(session: Session) -> None:
             self._schema.set_progress(self._lease, self._number, progress, session)

@@ -10,6 +10,7 @@ from app.mappers.mongo.migrations import (
     m0001_drop_email_index,
     m0002_mark_shared_feeds,
     m0003_replace_media_indexes,
+    m0004_move_fetch_log,
 )
 from app.mappers.mongo.migrations.run import Migration
 from app.mappers.mongo.migrations.schema import SchemaMapper
@@ -19,6 +20,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(1, "Drop the unique index on email addresses", m0001_drop_email_index.apply),
     Migration(2, "Check shares of feeds that are secret by newer rules", m0002_mark_shared_feeds.apply),
     Migration(3, "Replace two indexes of pictures", m0003_replace_media_indexes.apply),
+    Migration(4, "Move the fetch log into the feeds", m0004_move_fetch_log.apply),
 )
 #: The schema version that this program reads and writes.
 VERSION = MIGRATIONS[-1].number

@@ -82,7 +82,7 @@ def get_health(actor: Actor, feed_id: int) -> Health:
         rests_until=found.rests_until,
         per_week=round(found.per_week, 2),
         pushed=found.pushed_by is not None,
-        fetches=tuple(_fetch(actor, fetch) for fetch in found.fetches),
+        fetches=tuple(_fetch(actor, fetch) for fetch in found.log.fetches),
     )
 
 
