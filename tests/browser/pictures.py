@@ -15,6 +15,7 @@ import io
 import shutil
 import sys
 import tempfile
+import wave
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any
 
 import redis
 from PIL import Image, ImageDraw
-from playwright.sync_api import Browser, BrowserContext, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from app import clock, embedded
 from app.bootstrap import services as bootstrap
@@ -32,7 +33,7 @@ from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
 from app.models.media.blob import ORIGINAL
 from tests.browser.conftest import Site, log_in, serve
-from tests.browser.screens import SCREENS
+from tests.browser.screens import EXTRAS, SCREENS, Screen
 from tests.media.farm import Worker, build_services
 from tests.support import demo, demo_product, demo_rich
 from tests.support.media import add_file, make_content
@@ -47,7 +48,10 @@ LOOKS: dict[str, dict[str, Any]] = {
         "has_touch": True,
         "is_mobile": True,
     },
+    "-1024": {"viewport": {"width": 1024, "height": 768}, "color_scheme": "light"},
 }
+#: What is drawn at the width where most changes.
+MEDIUM = ("list", "article", "talk-answer", "view-expanded")
 #: The pictures of the landing page, and the card that other sites show of it: size, pixels per unit, scheme.
 LANDING = FOLDER.parents[1] / "static/img"
 PRODUCT = "product"
@@ -89,6 +93,10 @@ def main(names: Sequence[str] = ()) -> None:
         if [*names] == [PRODUCT]:
             return
         for suffix, look in LOOKS.items():
+            if suffix == "-1024":
+                names = [name for name in names or MEDIUM if name in MEDIUM]
+                if not names:
+                    break
             with _serve(home, running.settings, f"look{suffix}", demo_rich.fill) as (site, filled):
                 contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]
                 _draw(contexts, filled, suffix, names)
@@ -177,13 +185,23 @@ def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str, names:
         pages.append(context.new_page())
     stranger, known = pages
     log_in(known, "ann")
+    # A player goes on in all pages of its tab.
+    for screen in EXTRAS:
+        if names and screen.name not in names:
+            continue
+        page = known.context.new_page()
+        _take(page, screen, filled, suffix)
+        page.close()
     for screen in SCREENS:
         if (names and screen.name not in names) or (screen.wide and suffix == "-phone"):
             continue
-        page = stranger if screen.stranger else known
-        screen.show(page, filled)
-        page.wait_for_load_state("networkidle")
-        _keep(page.screenshot(animations="disabled", caret="hide"), FOLDER / f"{screen.name}{suffix}.png")
+        _take(stranger if screen.stranger else known, screen, filled, suffix)
+
+
+def _take(page: Page, screen: Screen, filled: demo.Demo, suffix: str) -> None:
+    screen.show(page, filled)
+    page.wait_for_load_state("networkidle")
+    _keep(page.screenshot(animations="disabled", caret="hide"), FOLDER / f"{screen.name}{suffix}.png")
 
 
 def _keep(shot: bytes, path: Path) -> None:
@@ -194,10 +212,23 @@ def _keep(shot: bytes, path: Path) -> None:
 def _answer(route: Route) -> None:
     if route.request.url.startswith("http://127.0.0.1"):
         route.continue_()
+    elif route.request.resource_type == "media":
+        route.fulfill(body=_silence(), content_type="audio/wav")
     elif route.request.resource_type == "image":
         route.fulfill(body=_drawing(route.request.url), content_type="image/png")
     else:
         route.abort()
+
+
+def _silence(seconds: int = 90, rate: int = 3000) -> bytes:
+    """Return a recording in which nothing is heard."""
+    out = io.BytesIO()
+    with wave.open(out, "wb") as recording:
+        recording.setnchannels(1)
+        recording.setsampwidth(1)
+        recording.setframerate(rate)
+        recording.writeframes(b"\x80" * seconds * rate)
+    return out.getvalue()
 
 
 def _icon(number: int) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from app.models.reading.stream import Sort, StreamQuery, StreamRef
+from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from tests.support import importing, sharing, social, talking
 from tests.support.demo import Demo
 
@@ -195,9 +195,50 @@ def _recent(demo: Demo) -> str:
     return "/read/recent"
 
 
+def _no_history(demo: Demo) -> str:
+    demo.services.store.database["undos"].delete_many({"user_id": demo.ann.user_id})
+    return "/history"
+
+
+def _history(demo: Demo) -> str:
+    """Mark some feeds as read."""
+    for feed_id in list(demo.feeds.values())[:4]:
+        demo.services.reading.mark_all(demo.ann, StreamRef(StreamKind.FEED, feed_id))
+    return "/history"
+
+
+def _invited(demo: Demo) -> str:
+    return f"/signup?invite={demo.services.admin_accounts.create_invite(demo.ann)}"
+
+
+def _podcast(demo: Demo) -> str:
+    """The newest episode, of a site that may play."""
+    feed_id = demo.feeds["fallthrough.fm-726143"]
+    page = demo.services.reading.load_page(demo.ann, StreamQuery(StreamRef(StreamKind.FEED, feed_id)))
+    return f"/read/feed/{feed_id}?entry={page.rows[0].id}"
+
+
+def _playing(page: Page) -> None:
+    page.locator("#article .player .play").first.click()
+    page.get_by_role("button", name="Play once").click()
+    expect(page.locator(".playbar")).to_be_visible()
+
+
+def _text_look(page: Page) -> None:
+    page.locator("#article button[data-key=look-text]").click()
+    expect(page.locator("#look:popover-open")).to_be_visible()
+
+
+#: For pictures only, in the rich account: their own tests look at them with recordings that are there.
+EXTRAS: tuple[Screen, ...] = (
+    Screen("player", _podcast),
+    Screen("player-bar", _podcast, _playing),
+    Screen("text-look", lambda demo: f"/read/all?entry={demo.entry}", _text_look),
+)
 SCREENS: tuple[Screen, ...] = (
     Screen("landing", "/", stranger=True),
-    Screen("signup", "/signup", stranger=True),
+    Screen("signup", _invited, stranger=True),
+    Screen("signup-invite", "/signup", stranger=True),
     Screen("login", "/login", stranger=True),
     Screen("missing", "/nope", expect="404"),
     Screen("shared-stream", _person, stranger=True),
@@ -215,7 +256,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("today", "/read/today"),
     Screen("today-wide", "/read/today?view=list"),
     Screen("recent", _recent),
-    Screen("history-empty", "/history"),
+    Screen("history-empty", _no_history),
     Screen("folder", lambda demo: f"/read/folder/{demo.folders['World']}"),
     Screen("feed-list", lambda demo: f"/read/feed/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("starred", "/read/starred"),
@@ -267,6 +308,7 @@ SCREENS: tuple[Screen, ...] = (
             "keys",
             "sharing",
             "notifications",
+            "privacy",
             "apps",
             "files",
             "account",
@@ -289,7 +331,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin-server", "/admin/settings"),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),
-    Screen("history", "/history"),
+    Screen("history", _history),
     Screen("caught-up-unread", lambda demo: f"/read/folder/{demo.folders['Design']}?show=unread"),
     Screen("caught-up", lambda demo: f"/read/folder/{demo.folders['Design']}"),
     # Here as they change the tree of all that is shown after them.
