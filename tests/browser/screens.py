@@ -166,7 +166,7 @@ def _talk(demo: Demo) -> str:
 
 def _answering(demo: Demo) -> str:
     share = demo.services.discussion.get_share(demo.ann, talking.fill(demo.services, demo.ann, demo.entry))
-    return f"{_talk(demo)}?answer={demo.services.discussion.get_thread(demo.ann, share).comments[0].id}#write"
+    return f"{_talk(demo)}?answer={demo.services.discussion.get_thread(demo.ann, share).comments[0].id}"
 
 
 def _tree_menu(page: Page) -> None:

@@ -80,6 +80,7 @@ def test_comments_are_answered_edited_and_removed_below_the_article(visit: Visit
     page.keyboard.press("Control+Enter")
     answer = talk.locator("ul ul .said")
     expect(answer).to_contain_text("An answer")
+    answer.locator("summary").click()
     answer.get_by_role("link", name="Edit").click()
     expect(talk.get_by_label("Edit your comment")).to_have_value("An answer")
     expect(talk.get_by_label("Edit your comment")).to_be_focused()
@@ -88,6 +89,7 @@ def test_comments_are_answered_edited_and_removed_below_the_article(visit: Visit
     talk.get_by_role("button", name="Save").click()
     expect(answer).to_contain_text("An answer, changed")
     expect(answer).to_contain_text("edited")
+    answer.locator("summary").click()
     answer.get_by_role("button", name="Remove").click()
     expect(page.locator(".toast")).to_contain_text("Comment removed")
     expect(answer).to_have_count(0)
@@ -95,6 +97,40 @@ def test_comments_are_answered_edited_and_removed_below_the_article(visit: Visit
     page.locator(".toast button").click()
     expect(answer).to_contain_text("An answer, changed")
     assert page.url == address
+
+
+@pytest.mark.parametrize("size", [SIZES[0], *SIZES[2:]])
+def test_a_reply_is_written_right_below_its_comment(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    talk, (share,) = site.services.discussion, site.services.store.database["shares"].find()
+    first = talk.get_thread(ann, talk.get_share(ann, share["_id"])).comments[0].id
+    for parent in first, first, None, None:
+        talk.comment(ann, share["_id"], "Some more words\n" * 9, parent)
+    below = """(form) => { const [said, box] = [document.querySelector(".answered"), form].map((one) =>
+        one.getBoundingClientRect()); return [box.top - said.bottom, said.top, innerHeight - box.top]; }"""
+    for scripts in True, False:
+        page = visit(login="ann", size=size, js=scripts)
+        page.goto(f"/shares/{share['_id']}/comments")
+        page.locator(f"#c{first} .deeds > a").click()
+        expect(page.locator("#f-text")).to_be_focused()
+        gap, top, room = page.locator(".write").evaluate(below)
+        # The comment and the field are seen together.
+        assert 0 <= gap <= 24
+        assert top >= 0
+        assert room >= 200
+        expect(page.locator(".write")).to_have_count(1)
+        page.get_by_role("link", name="Cancel").click()
+        expect(page.locator(".write.in-place")).to_have_count(0)
+        expect(page.locator(f"#c{first}")).to_be_in_viewport()
+    page = visit(login="ann", size=size)
+    _open(page)
+    page.keyboard.press("Shift+C")
+    page.locator(f"#c{first} .deeds > a").click()
+    expect(page.locator("#talk textarea")).to_be_focused()
+    assert page.locator(".write").evaluate(below)[0] <= 24
+    page.locator("#talk").get_by_role("link", name="Cancel").click()
+    expect(page.locator(f"#c{first}")).to_be_focused()
 
 
 def test_an_entry_that_nobody_shared_has_a_field_once_it_is_shared(visit: Visit, ann: Actor) -> None:

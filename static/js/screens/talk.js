@@ -95,9 +95,13 @@ async function changed(share, id) {
   if (!(await show(id ? `${page(share)}?at=${id}` : page(share)))) return;
   const said = id && document.getElementById(`c${id}`);
   if (!said) return document.getElementById("talk-title").focus({ preventScroll: true });
-  said.tabIndex = -1;
-  said.focus({ preventScroll: true });
-  said.scrollIntoView({ block: "nearest" });
+  reach(said);
+}
+
+function reach(place) {
+  place.tabIndex = -1;
+  place.focus({ preventScroll: true });
+  place.scrollIntoView({ block: "nearest" });
 }
 
 async function restore(token, here, share) {
@@ -107,8 +111,8 @@ async function restore(token, here, share) {
 
 async function followed(url) {
   if (!(await show(url.pathname + url.search))) return;
-  if (url.hash === "#write") return write();
-  (url.hash ? document.getElementById(url.hash.slice(1)) : document.getElementById("talk-title"))?.scrollIntoView({ block: "nearest" });
+  if (url.searchParams.has("answer") || url.searchParams.has("edit")) return write();
+  reach(document.getElementById(url.hash.slice(1)) ?? document.getElementById("talk-title"));
 }
 
 document.addEventListener("submit", (event) => {
