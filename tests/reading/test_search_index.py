@@ -185,6 +185,33 @@ def test_a_thousand_feeds_are_searched_at_once(engine: LocalSearch) -> None:
     assert find(engine, "sea", feeds) == {r.id for r in rows if r.feed_id in feeds and r.title == "sea"}
 
 
+@pytest.mark.parametrize("shape", ["even", "newest elsewhere", "one time"])
+def test_matches_in_many_feeds_are_read_page_by_page(engine: LocalSearch, shape: str) -> None:
+    """The matches in all feeds are read; the engine goes on if the wanted feeds have fewer than expected."""
+    wanted = range(2, 600, 2)
+    rows = []
+    for n in range(3000):
+        elsewhere = shape == "newest elsewhere" and n >= 1500
+        feed = 1 + n % 300 * 2 if elsewhere else n % 600
+        at = 7 if shape == "one time" else n
+        rows.append(SearchDocument(id=n + 1, feed_id=feed, seq=n // 600 + 1, at=at, title="sea"))
+    engine.add(rows)
+    engine.commit_batch(())
+    asked = SearchRequest(
+        feeds={feed: (1, 5) for feed in wanted}, newest=3000, terms=(Term(("sea",), typed="sea"),)
+    )
+    for newest_first in (True, False):
+        got: list[int] = []
+        after: tuple[int, int] | None = None
+        while after is not None or not got:
+            now = dataclasses.replace(asked, newest_first=newest_first, after=after)
+            page = engine.find(now, 100)
+            got += [key.id for key in page.keys]
+            after = page.after
+        expected = [row.id for row in rows if row.feed_id in wanted]
+        assert got == (expected[::-1] if newest_first else expected)
+
+
 # -- changes against a naive index
 WORDS = ("ice", "house", "houses", "Häuser", "sea")
 _changes = st.one_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import struct
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -43,6 +44,9 @@ EXPANSIONS: Final = 200
 PHRASE_EXPANSIONS: Final = 20
 #: Entries that are read beyond a page, so that entries of the same time rarely cost a second search.
 _BEYOND, _GROWTH = 16, 8
+#: Reserve of entries of any feed that are read for a page, and the entries of the wanted feeds that cost the
+#: engine as much as one that is read.
+_MARGIN, _PER_HIT = 1.25, 10
 _FIELDS = {TermField.ANY: "words", TermField.TITLE: "title", TermField.AUTHOR: "author"}
 #: The end of each file: the length of the footer, and Tantivy's mark.
 _TAIL, _MAGIC, _BLOCK = struct.Struct("<II"), 1337, 1 << 20
@@ -270,30 +274,40 @@ class IndexReader:
             return SearchResult([])
         with _translated():
             searcher = self._index.searcher()
-            builder = _Query(self._schema, searcher)
-            query = builder.build(wanted)
+            query = _Query(self._schema, searcher, wanted)
             find = self._rank if wanted.by_relevance else self._list
-            return dataclasses.replace(find(searcher, query, limit, wanted), cut=tuple(builder.cut))
+            return dataclasses.replace(find(searcher, query, limit, wanted), cut=tuple(query.cut))
 
-    def _list(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> SearchResult:
-        most = limit + _BEYOND
+    def _list(self, searcher: Any, query: _Query, limit: int, wanted: SearchRequest) -> SearchResult:
+        """Return a page by time.
+
+        The engine's condition on feeds costs more the more feeds, segments and entries there are, whatever
+        the words are. Where reading the matches in all feeds costs less, the unwanted ones are dropped here.
+        """
+        found = SearchResult([], wanted.after)
+        if (most := query.estimate_hits(limit + _BEYOND)) <= query.estimate_feeds():
+            keys = self._read(searcher, query.build(wanted, is_of_feeds=False), most, wanted)
+            if (page := _make_page(wanted, keys, most)) is not None:
+                found = page
+                if len(found.keys) > limit:
+                    last = found.keys[limit - 1]
+                    return SearchResult(found.keys[:limit], (last.at, last.id))
+                if len(found.keys) == limit or found.after is None:
+                    return found
+                # There are fewer than expected: the engine finds the rest.
+                wanted = dataclasses.replace(wanted, after=found.after)
+        most = limit - len(found.keys) + _BEYOND
         while True:
-            keys = self._read(searcher, query, most, wanted)
-            if len(keys) < most:
-                return SearchResult(_sorted(wanted, keys))
-            edge = keys[-1].at
-            if keys[0].at != edge:
-                # More entries may have the time of the last key, and their order is by id.
-                step = 1 if wanted.newest_first else -1
-                found = [key for key in keys if key.at != edge]
-                return SearchResult(_sorted(wanted, found), _beyond(edge + step, wanted))
+            keys = self._read(searcher, query.build(wanted), most, wanted)
+            if (page := _make_page(wanted, keys, most)) is not None:
+                return dataclasses.replace(page, keys=[*found.keys, *page.keys])
             most *= _GROWTH
 
-    def _rank(self, searcher: Any, query: Any, limit: int, wanted: SearchRequest) -> SearchResult:
+    def _rank(self, searcher: Any, query: _Query, limit: int, wanted: SearchRequest) -> SearchResult:
         skipped = wanted.after[0] if wanted.after else 0
         if not 0 <= skipped < RANKED_MAX:
             return SearchResult([])  # the engine reserves memory for all of them
-        hits = searcher.search(query, limit, count=False, offset=skipped).hits
+        hits = searcher.search(query.build(wanted), limit, count=False, offset=skipped).hits
         keys = [key for key in _load_keys(searcher, hits) if wanted.is_match(key)]
         is_more = len(hits) == limit and skipped + limit < RANKED_MAX
         return SearchResult(keys, (skipped + limit, 0) if is_more else None)
@@ -310,6 +324,18 @@ def _load_keys(searcher: Any, hits: Sequence[tuple[Any, Any]]) -> list[EntryKey]
     return [EntryKey(*row) for row in zip(*columns, strict=True)]
 
 
+def _make_page(wanted: SearchRequest, keys: Sequence[EntryKey], limit: int) -> SearchResult | None:
+    """Return a page of the keys of at most ``limit`` hits; None: all have the same time, so read more."""
+    if len(keys) < limit:
+        return SearchResult(_sorted(wanted, keys))
+    edge = keys[-1].at
+    if keys[0].at == edge:
+        return None
+    # More entries may have the time of the last key, and their order is by id.
+    step = 1 if wanted.newest_first else -1
+    return SearchResult(_sorted(wanted, [k for k in keys if k.at != edge]), _beyond(edge + step, wanted))
+
+
 def _sorted(wanted: SearchRequest, keys: Sequence[EntryKey]) -> list[EntryKey]:
     return sorted((k for k in keys if wanted.is_match(k)), key=wanted.make_sort_key)
 
@@ -320,27 +346,54 @@ def _beyond(at: int, wanted: SearchRequest) -> tuple[int, int]:
 
 
 class _Query:
-    """Builds the query of one search.
+    """Builds the queries of one search.
 
     Attributes:
         cut: terms that stand for more words than the query has.
     """
 
-    def __init__(self, schema: Any, searcher: Any) -> None:
-        self._schema, self._searcher = schema, searcher
+    def __init__(self, schema: Any, searcher: Any, wanted: SearchRequest) -> None:
+        self._schema, self._searcher, self._wanted = schema, searcher, wanted
+        self._wanted_entries = sum(max(0, last - first + 1) for first, last in wanted.feeds.values())
         self.cut: list[str] = []
-
-    def build(self, wanted: SearchRequest) -> Any:
+        #: At most so many entries match the rarest term, as far as it is known.
+        self._most = int(searcher.num_docs)
         must, must_not = tantivy.Occur.Must, tantivy.Occur.MustNot
-        parts = [(must, self._term(term)) for term in wanted.terms]
-        parts += [(must, self._set("feed", list(wanted.feeds)))]
+        self._terms = [(must, self._term(term)) for term in wanted.terms]
+        self._terms += [(must_not, self._term(term, is_wanted=False)) for term in wanted.without]
+
+    def build(self, wanted: SearchRequest, *, is_of_feeds: bool = True) -> Any:
+        """Return the query, which begins at ``wanted.after``.
+
+        Args:
+            is_of_feeds: whether the engine tests the feeds; without, there must be a term.
+        """
+        must = tantivy.Occur.Must
+        parts = list(self._terms)
+        if is_of_feeds:
+            parts.append((must, self._set("feed", list(wanted.feeds))))
         if wanted.ids is not None:
             parts.append((must, self._set("id", list(wanted.ids))))
         if (bounds := _bounds(wanted)) != (None, None):
             integer = tantivy.FieldType.Integer
             parts.append((must, tantivy.Query.range_query(self._schema, "at", integer, *bounds)))
-        parts += [(must_not, self._term(term, is_wanted=False)) for term in wanted.without]
         return tantivy.Query.boolean_query(parts)
+
+    def estimate_hits(self, limit: int) -> int:
+        """Return how many entries of any feed to read, so that ``limit`` of them have a wanted feed.
+
+        If words are about as frequent in all feeds, the wanted feeds' share of all entries tells.
+        """
+        total = max(1, int(self._searcher.num_docs))
+        number = math.ceil(limit * _MARGIN * max(1.0, total / max(1, self._wanted_entries)))
+        return min(number, self._most + 1)
+
+    def estimate_feeds(self) -> int:
+        """Return how many entries can be read in about the time that the condition on feeds takes; or 0."""
+        if not self._wanted.terms or self._wanted.ids is not None:
+            return 0
+        looks = len(self._wanted.feeds) * int(self._searcher.num_segments)
+        return looks + self._wanted_entries // _PER_HIT
 
     def _set(self, field: str, values: list[Any]) -> Any:
         return tantivy.Query.term_set_query(self._schema, field, values)
@@ -359,7 +412,11 @@ class _Query:
         if len(words) > 1:
             return tantivy.Query.phrase_query(self._schema, field, words)
         exact = self._exact(field, words[0])
-        found = [s for s in stems.find_possible_stems(term.typed) if self._searcher.doc_freq("stems", s)]
+        number = self._searcher.doc_freq(field, words[0])
+        counts = {s: self._searcher.doc_freq("stems", s) for s in stems.find_possible_stems(term.typed)}
+        found = [stem for stem, count in counts.items() if count]
+        if is_wanted:
+            self._most = min(self._most, number + (sum(counts.values()) if term.typed else 0))
         if not term.typed or not found:
             return exact
         should = tantivy.Occur.Should
