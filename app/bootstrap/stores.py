@@ -450,6 +450,7 @@ class Gateways:
             subscriptions=m.subscriptions,
             feeds=m.feeds,
             lists=m.feed_lists,
+            imports=m.imports,
             entries=self.entries,
             visibility=self.visibility,
             outbox=m.outbox,

@@ -9,7 +9,9 @@ import pytest
 from bs4 import BeautifulSoup
 
 from app.bootstrap.services import Services
+from app.feeds.opml import opml
 from app.models.accounts.actor import Actor
+from app.models.imports.opml import Outline
 from app.models.sharing.sharing import Audience, Share
 from tests.sharing.conftest import People
 from tests.support.reader import add_user
@@ -124,6 +126,10 @@ def test_notifications_are_counted_read_and_switched_off(
     said = read_sentences(page)
     for words in ("ann liked “blog 1”", "ann commented on “blog 1”", "Your import is finished"):
         assert words in said
+    one = services.imports.preview(bob, opml.write("Mine", [Outline("https://a.example/")]), "mine.opml")
+    services.notifier.notify_import_finished(bob.user_id, one.id)
+    assert "Your import of “mine.opml” is finished" in read_sentences(browser.get("/notifications").text)
+    services.notifications.mark_read(bob, f"import.{one.id}")
     form = re.search(rf'value="like.{share.id}"><input type="hidden" name="until" value="([^"]+)"', page)
     assert form, "the row as it was shown"
     like = {"row": f"like.{share.id}", "until": form[1]}

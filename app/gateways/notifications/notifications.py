@@ -22,6 +22,7 @@ from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.comments import CommentMapper
 from app.mappers.discussion.reactions import ReactionMapper
 from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.imports.imports import ImportMapper
 from app.mappers.notifications.notifications import KEPT, NotificationMapper
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.mappers.operations.outbox import OutboxMapper
@@ -97,6 +98,7 @@ class NotificationGateway:
         subscriptions: SubscriptionMapper,
         feeds: FeedMapper,
         lists: FeedListMapper,
+        imports: ImportMapper,
         entries: EntryGateway,
         visibility: VisibilityGateway,
         outbox: OutboxMapper,
@@ -109,7 +111,7 @@ class NotificationGateway:
         self._notes, self._reactions, self._comments = notes, reactions, comments
         self._shares, self._ties, self._users = shares, relationships, users
         self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
-        self._entries, self._sight, self._outbox = entries, visibility, outbox
+        self._imports, self._entries, self._sight, self._outbox = imports, entries, visibility, outbox
         self._keep, self._most, self._rows = keep_for, limit, rows
         self._broken, self._likes_most = failing_after, likes_limit
 
@@ -315,12 +317,12 @@ class NotificationGateway:
         rows = self._entries.find_rows(user_id, keys)
         titles = {i: e.title or e.excerpt[:EXCERPT] for i, e in rows.items()}
         names = self._name_feeds(user_id, [n.subject for n in notes if n.kind is NotificationKind.ENTRIES])
+        if any(n.kind is NotificationKind.IMPORT for n in notes):
+            names |= {i.id: i.name or i.title for i in self._imports.find_by_user(user_id, self._rows)}
+        named = (NotificationKind.ENTRIES, NotificationKind.IMPORT)
         return tuple(
             dataclasses.replace(
-                n,
-                title=names.get(n.subject, "")
-                if n.kind is NotificationKind.ENTRIES
-                else titles.get(n.share_id, ""),
+                n, title=names.get(n.subject, "") if n.kind in named else titles.get(n.share_id, "")
             )
             for n in notes
         )

@@ -150,7 +150,9 @@ def _mention(note: NotificationRow, who: str, what: str, words: Translations) ->
 
 
 def _import(note: NotificationRow, who: str, what: str, words: Translations) -> str:
-    return words.gettext("Your import is finished")
+    if not note.title:
+        return words.gettext("Your import is finished")  # it has been deleted, or its file had no name
+    return words.gettext("Your import of %(what)s is finished") % {"what": what}
 
 
 def _export(note: NotificationRow, who: str, what: str, words: Translations) -> str:
