@@ -35,6 +35,16 @@ def now() -> dt.datetime:
     return moment - dt.timedelta(microseconds=odd) if odd else moment
 
 
+def to_millis(moment: dt.datetime) -> int:
+    """Return the milliseconds since the epoch."""
+    return round(moment.timestamp() * 1000)
+
+
+def from_millis(millis: int) -> dt.datetime:
+    """Return the UTC datetime of milliseconds since the epoch."""
+    return dt.datetime.fromtimestamp(millis / 1000, dt.UTC)
+
+
 @contextmanager
 def set_source(source: Source) -> Iterator[None]:
     """Replace the clock inside a ``with`` block; for tests and simulations only."""

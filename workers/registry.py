@@ -30,6 +30,7 @@ MODULES = (
     "workers.tasks.media_icons",
     "workers.tasks.media_pictures",
     "workers.tasks.moves",
+    "workers.tasks.notifications",
     "workers.tasks.orphans",
     "workers.tasks.personal_exports",
     "workers.tasks.push",

@@ -24,7 +24,7 @@ class NotificationServices(Base):
     @lazy
     def notifier(self) -> Notifier:
         """Notifications about other people's actions."""
-        return Notifier(self.gateways.notifications, self.events, self.push)
+        return Notifier(self.gateways.notifications, self.events, self.push, self.jobs)
 
     @lazy
     def push(self) -> PushService:

@@ -15,6 +15,7 @@ import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
 
+from app import clock
 from app.errors import CellError, MovingError, NotFoundError
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.visibility import VisibilityGateway
@@ -47,8 +48,6 @@ BADGE = 99
 LOOKS = 5
 #: Failing feeds listed at once; others follow when these are marked as read.
 BROKEN_MOST = 100
-#: Most readers who are notified of the new entries of one pull.
-READERS = 1000
 #: Waiting notifications that are delivered at a time.
 DELIVERED = 500
 #: Time until the next attempt to deliver a notification.
@@ -181,7 +180,8 @@ class NotificationGateway:
         if kind in _ONCE:
             new = told = self._notes.add_once(note, by, target, expires)
         elif kind is NotificationKind.ENTRIES:
-            new = self._notes.add_count(note, expires, event_id)
+            # A job that notifies many readers may run twice.
+            new = self._notes.add_count(note, expires, event.id)
         else:
             people, once = kind not in _SAID, kind is NotificationKind.LIKE
             new = self._notes.add_event(
@@ -222,19 +222,20 @@ class NotificationGateway:
         """Let events wait for the next attempt."""
         self._outbox.postpone_waiting([event.id for event in events], now + WAIT)
 
-    def find_notified(self, feed_ids: Sequence[int]) -> list[tuple[int, int]]:
-        """Return (feed, user) of readers who want to be notified of new entries, at most :data:`READERS`."""
-        return list(self._subscriptions.find_notified(feed_ids, READERS))
+    def find_notified(self, feed_ids: Sequence[int], after: int, limit: int) -> list[tuple[int, int]]:
+        """Return (feed, user) of the next readers who turned on notifications of these feeds, by user id."""
+        return self._subscriptions.find_notified(feed_ids, after, limit)
 
     def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
         """Notify a user of new entries of a feed; a row that is still unread counts them all.
 
+        Safe to repeat with the same time.
+
         Returns:
             Whether the user is notified; false while the notification waits.
         """
-        event = WaitingNotification(
-            self._outbox.make_event_id(), now, user_id, NotificationKind.ENTRIES, feed_id, count=count
-        )
+        event_id = f"entries.{feed_id}.{user_id}.{clock.to_millis(now)}"
+        event = WaitingNotification(event_id, now, user_id, NotificationKind.ENTRIES, feed_id, count=count)
         return self._store_or_wait(event, now, ())
 
     def _wants(self, user_id: int, kind: NotificationKind) -> bool:

@@ -225,17 +225,24 @@ class SubscriptionMapper:
         return {feed_id: list(users) for feed_id, users in readers.items()}
 
     @translate_errors
-    def find_notified(self, feed_ids: Iterable[int], limit: int) -> list[tuple[int, int]]:
-        """Return (feed, user) of readers who are notified of new entries, at most ``limit``."""
-        query = {"feed_id": {"$in": list(feed_ids)}, "notify": True, "paused": None}
+    def find_notified(self, feed_ids: Iterable[int], after: int, limit: int) -> list[tuple[int, int]]:
+        """Return (feed, user) of the next readers who are notified of new entries, by ascending user id.
+
+        Args:
+            after: the user id of the previous batch's last reader, or 0.
+            limit: most readers, in all stores together.
+        """
+        query: Doc = {"feed_id": {"$in": list(feed_ids)}, "notify": True, "paused": None}
+        if after:
+            query["user_id"] = {"$gt": after}
 
         def _read_cell(subscriptions: Collection[Doc]) -> list[tuple[int, int]]:
-            found = subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}).limit(limit)
-            return [(doc["feed_id"], doc["user_id"]) for doc in found.hint("notified")]
+            found = subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}).hint("notified")
+            return [(doc["feed_id"], doc["user_id"]) for doc in found.sort("user_id").limit(limit)]
 
-        found = self._subscriptions.read_each(_read_cell)
+        found = itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell))
         # Someone who is being moved is in two cells.
-        return list(dict.fromkeys(itertools.chain.from_iterable(found)))[:limit]
+        return sorted(set(found), key=lambda pair: (pair[1], pair[0]))[:limit]
 
     @translate_errors
     def find_readers_in_parts(

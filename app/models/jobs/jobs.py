@@ -60,6 +60,7 @@ class Task(enum.StrEnum):
     DRAW_ICON = "media.draw_icon"
     HUB_VERIFY = "hub.verify"
     HUB_PUSH = "hub.push"
+    NOTIFY = "notifications.entries"
     PUSH_RING = "push.ring"
     PUSH_SEND = "push.send"
     WEBSUB_PULL = "websub.pull"

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Concatenate, ParamSpec
 
 from app import clock, logs
 from app.errors import CellError, MovingError, StoreError
 from app.gateways.notifications.notifications import NotificationGateway
 from app.models.discussion.comments import Comment, NotificationKind, find_mentions
+from app.models.jobs.jobs import Job, Queue, Task
 from app.models.notifications.waiting import WaitingNotification
 from app.models.sharing.sharing import STRANGER, Relationship, Share
-from app.ports import EventPort
+from app.ports import EventPort, JobPort
 from app.services.notifications.push import PushService
 
 log = logs.get(__name__)
+
+#: Most readers notified of new entries in one go; if there are more, jobs notify all of them in batches.
+READERS = 1000
 
 P = ParamSpec("P")
 
@@ -36,8 +41,10 @@ def _by_the_way(call: Callable[Concatenate[Notifier, P], None]) -> Callable[Conc
 class Notifier:
     """Creates notifications and announces them; has one method per kind of event."""
 
-    def __init__(self, notes: NotificationGateway, events: EventPort, push: PushService) -> None:
-        self._notes, self._events, self._push = notes, events, push
+    def __init__(
+        self, notes: NotificationGateway, events: EventPort, push: PushService, jobs: JobPort
+    ) -> None:
+        self._notes, self._events, self._push, self._jobs = notes, events, push, jobs
 
     @_by_the_way
     def notify_followed(
@@ -118,12 +125,47 @@ class Notifier:
 
     @_by_the_way
     def notify_new_entries(self, entries: Mapping[int, int]) -> None:
-        """Notify the readers who asked for it of new entries (feed → number), in one row for each feed."""
-        now, kind = clock.now(), NotificationKind.ENTRIES
-        for feed_id, user_id in self._notes.find_notified(list(entries)) if entries else ():
+        """Notify the readers who asked for it of new entries (feed → number), in one row for each feed.
+
+        If there are many readers, jobs notify them, one for each feed.
+        """
+        now = clock.now()
+        readers = self._notes.find_notified(list(entries), 0, READERS) if entries else []
+        if len(readers) < READERS:
+            self._notify_readers(readers, entries, now)
+        else:
+            at = clock.to_millis(now)
+            self._jobs.enqueue_many([_entries_job(feed_id, n, 0, at) for feed_id, n in entries.items()])
+
+    def notify_next_readers(self, feed_id: int, count: int, after: int, at: int) -> int:
+        """Notify the next readers of a feed of its new entries, and queue a job for the rest.
+
+        Safe to repeat.
+
+        Args:
+            count: the number of new entries.
+            after: the user id of the previous batch's last reader, or 0.
+            at: when the entries were found, milliseconds since the epoch.
+
+        Returns:
+            The number of readers in this batch.
+
+        Raises:
+            StoreError: the store doesn't respond; some readers may have been notified.
+        """
+        readers = self._notes.find_notified([feed_id], after, READERS)
+        self._notify_readers(readers, {feed_id: count}, clock.from_millis(at))
+        if len(readers) == READERS:
+            self._jobs.enqueue(_entries_job(feed_id, count, readers[-1][1], at))
+        return len(readers)
+
+    def _notify_readers(
+        self, readers: Iterable[tuple[int, int]], entries: Mapping[int, int], now: dt.datetime
+    ) -> None:
+        for feed_id, user_id in readers:
             if self._notes.notify_entries(user_id, feed_id, entries[feed_id], now):
                 self._events.notify_counts(user_id)
-                self._push.notify_devices(user_id, kind, feed_id, now)
+                self._push.notify_devices(user_id, NotificationKind.ENTRIES, feed_id, now)
 
     def deliver_waiting(self) -> int:
         """Store and announce notifications whose recipients couldn't be written to; return how many.
@@ -173,3 +215,8 @@ class Notifier:
         if self._notes.notify(user_id, kind, subject, by, now, share=share, target_id=what, also_about=also):
             self._events.notify_counts(user_id)
             self._push.notify_devices(user_id, kind, subject, now)
+
+
+def _entries_job(feed_id: int, count: int, after: int, at: int) -> Job:
+    args = {"feed_id": feed_id, "count": count, "after": after, "at": at}
+    return Job(Task.NOTIFY, args, Queue.PULL_SYSTEM)

@@ -148,7 +148,7 @@ class PushService:
         self._check(actor)
         self._throttle(actor)
         devices = self._devices.list_devices(actor.user_id)
-        at = _millis(clock.now())
+        at = clock.to_millis(clock.now())
         self._jobs.enqueue_many([_send_job(device.id, TEST, 0, at) for device in devices])
         return len(devices)
 
@@ -167,7 +167,12 @@ class PushService:
         """Queue the push messages of a notification that has just changed; never raises StoreError."""
         with contextlib.suppress(StoreError):
             if self._devices.wants_push(user_id, kind):
-                args = {"user_id": user_id, "kind": kind.value, "subject": subject, "at": _millis(now)}
+                args = {
+                    "user_id": user_id,
+                    "kind": kind.value,
+                    "subject": subject,
+                    "at": clock.to_millis(now),
+                }
                 self._queue(Job(Task.PUSH_RING, args, Queue.PULL_SYSTEM))
 
     def _queue(self, job: Job) -> None:
@@ -188,7 +193,7 @@ class PushService:
             The number of messages.
         """
         note = self._note(user_id, kind, subject)
-        if note is None or not self._notes.mark_pushed(note, _moment(at), self._pause):
+        if note is None or not self._notes.mark_pushed(note, clock.from_millis(at), self._pause):
             return 0
         jobs = [_send_job(d.id, kind.value, subject, at) for d in self._devices.list_devices(user_id)]
         self._jobs.enqueue_many(jobs)
@@ -241,7 +246,7 @@ class PushService:
 
     def _request(self, device: Device, kind: str, subject: int, at: int) -> FetchRequest | None:
         now = clock.now()
-        left = self._ttl - (now - _moment(at))
+        left = self._ttl - (now - clock.from_millis(at))
         # A TTL setting of 0 still sends the message, which the service then does not keep.
         if left <= dt.timedelta() and self._ttl:
             return None
@@ -259,11 +264,3 @@ class PushService:
 def _send_job(device_id: int, kind: str, subject: int, at: int) -> Job:
     args = {"id": device_id, "kind": kind, "subject": subject, "at": at}
     return Job(Task.PUSH_SEND, args, Queue.PULL_SYSTEM)
-
-
-def _millis(moment: dt.datetime) -> int:
-    return round(moment.timestamp() * 1000)
-
-
-def _moment(millis: int) -> dt.datetime:
-    return dt.datetime.fromtimestamp(millis / 1000, dt.UTC)
