@@ -478,6 +478,11 @@ def get_public_word(code: str, *, admin: bool = False) -> str:
     return "unreachable" if code in _UNREACHABLE and not admin else code
 
 
+def is_refused_here(code: str) -> bool:
+    """Return whether Eventr itself refused an outline, so that its detail is a sentence for people."""
+    return code in _WITHOUT_A_FEED
+
+
 def get_feed_message(code: str) -> str:
     """Return the sentence for a feed error word, including ``http_<status>`` words."""
     return fill_placeholders(*get_feed_sentence(code))

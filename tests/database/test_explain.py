@@ -171,7 +171,7 @@ def use_imports(world: World, alice: Actor) -> None:
     gateway.save_late_progress(begun, "run", failed, NOW)
     services.imports.retry(alice, kept.id, 0)
     services.imports.list_recent(alice)
-    services.imports.export_failures(alice, kept.id)
+    services.imports.export_failures(alice, kept.id, lambda item: item.error or "")
     services.imports.cancel(alice, kept.id)
     services.imports.remove(alice, kept.id)
     services.packs.list_packs(alice)

@@ -44,6 +44,7 @@ def test_escaped_spaces_are_accepted(services: Services) -> None:
 
 @pytest.mark.parametrize("text", TYPED)
 def test_an_outline_with_a_space_names_no_other_address(text: str) -> None:
-    url, word = resolve_address(text, Policy(Settings()))
-    assert word == "invalid_url"
+    url, fault = resolve_address(text, Policy(Settings()))
+    assert fault is not None
+    assert fault.word == "invalid_url"
     assert url == text

@@ -61,7 +61,7 @@ def listed(*outlines: tuple[str, tuple[str, ...]], title: str = "Mine") -> bytes
 class Pulling:
     """Runs the pulls that an import has queued, in the place of the workers; feeds answer from memory."""
 
-    def __init__(self, services: Services, bodies: Mapping[str, bytes]) -> None:
+    def __init__(self, services: Services, bodies: Mapping[str, bytes | FetchError]) -> None:
         self._services = services
         self._client = services.jobs._client
         self.pull = PullService(services.gateways.feeds, services.gateways.retention, services.settings)
@@ -83,10 +83,11 @@ class _Answers(Canned):
 
     async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         for request in requests:
-            if (body := self._bodies.get(request.url)) is not None:
+            body = self._bodies.get(request.url, FetchError("http_404"))
+            if isinstance(body, bytes):
                 yield Fetched(request, 200, request.url, body=body, wire_bytes=1)
             else:
-                yield Fetched(request, 404, request.url, error=FetchError("http_404"))
+                yield Fetched(request, 404, request.url, error=body)
 
 
 def run(services: Services, one: Import, waiter: Any, name: str = "run") -> dict[str, Any]:
@@ -145,8 +146,9 @@ def test_an_import_subscribes_fetches_and_counts(services: Services, alice: Acto
     assert names == {"News": ["World"], "Tech": []}
     one = next(f for f in tree.folders if f.name == "Tech").feeds
     assert {f.title for f in one} == {"one", "missing"}, "names of the file stay; a feed lies in two folders"
-    assert opml.read(services.imports.export_failures(alice, kept.id)).feeds[0].folders == ("Tech",)
-    assert services.imports.find_active(alice) is None
+    export = services.imports.export_failures(alice, kept.id, lambda item: f"Why -- {item.error}")
+    assert b"<!-- Why - http_404 -->" in export
+    assert opml.read(export).feeds[0].folders == ("Tech",)
 
 
 def test_what_failed_is_tried_again_and_then_added(services: Services, alice: Actor) -> None:

@@ -50,7 +50,7 @@ def test_all_readers_are_notified_in_batches(
 
     services.notifier.notify_new_entries({feed_id: 3})
     assert count_entries() == [0] * 5, "the pull doesn't wait for a thousand readers"
-    assert run_jobs() == [2, 2, 1]
+    assert run_jobs() == [2, 1, 1]
     assert count_entries() == [3, 3, 0, 3, 3], "each once, and only those who want it"
     services.notifier.notify_new_entries({feed_id: 2})
     run_jobs()

@@ -14,9 +14,11 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
 from app.bootstrap.services import Services
+from app.errors import FetchError
 from app.feeds.opml import opml
 from app.models.accounts.actor import Actor, Role
 from app.models.imports.imports import Import, ImportState
+from app.models.imports.opml import Outline
 from app.models.media.icon import build_icon_path
 from tests.imports import archives
 from tests.imports.archives import HOST, google_item
@@ -137,6 +139,42 @@ def test_a_file_is_previewed_chosen_from_imported_and_reported(services: Service
     assert ann.post(f"/imports/{number}/cancel").status_code == 303
     assert ann.post(f"/imports/{number}/remove").status_code == 303
     assert ann.get(f"/imports/{number}").status_code == 404
+
+
+def test_every_refusal_names_its_reason(services: Services, ann: Visitor) -> None:
+    """In the preview, the report, both downloads of it, and for programs; admins alone learn of networks."""
+    urls = {
+        "https://a.example/large": "larger than this server accepts. The limit is 5 MB.",
+        "https://a.example/moved": "in a private network. 10.0.0.1 isn't a public address.",
+        "gopher://a.example/": "It doesn't begin with http:// or https://.",
+        f"https://a.example/{'x' * 2100}": "It's longer than 2,048 characters.",
+        "https://a..example/": "It has no valid host name.",
+        "http://127.0.0.1/": "Eventr couldn't reach this address.",
+        f"{services.settings.own_origin}/login": "This is the server's own address.",
+    }
+    number = the_import(send(ann, "/imports", opml.write("x", [Outline(url) for url in urls])))
+    preview = html.unescape(ann.get(f"/imports/{number}").text)
+    for reason in [*urls.values()][2:]:
+        assert reason in preview
+    one = stored(services, number)
+    ann.post(f"/imports/{number}/choose", {"pick": ["0", "1"], "do": "start"})
+    errors = {
+        "https://a.example/large": FetchError("too_large", "more than 5000000 bytes sent"),
+        "https://a.example/moved": FetchError("bad_redirect", "refused: 10.0.0.1 isn't public"),
+    }
+    elsewhere(lambda: run(services, stored(services, number), Pulling(services, errors)))
+    report = html.unescape(ann.get(f"/imports/{number}").text)
+    rows = ann.get(f"/imports/{number}/report?format=json").json
+    reasons = {row["url"]: row["reason"] for row in rows or ()}
+    failed = ann.get(f"/imports/{number}/report").text
+    items = services.imports.list_page(Actor(one.user_id), number)
+    for url, reason in urls.items():
+        assert reason in report
+        assert reason in reasons[url[:2048]]
+        assert reason in html.unescape(failed)
+    assert "127.0.0.1 isn't" not in report + failed + str(items), "S13"
+    services.accounts.set_preferences(Actor(one.user_id), {"language": "de"})
+    assert "Die Grenze ist 5 MB" in ann.get(f"/imports/{number}").text
 
 
 def test_icons_of_known_feeds_are_shown(services: Services, ann: Visitor) -> None:

@@ -24,7 +24,7 @@ from app.feeds.parse.charset import to_utf8
 from app.feeds.parse.repair import repair, strip_prolog
 from app.feeds.safe_xml import build_safe_parser
 from app.feeds.urls import normalise_address
-from app.models.imports.opml import Outline, SubscriptionList
+from app.models.imports.opml import AddressFault, Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
 #: Root elements of feeds.
@@ -120,7 +120,7 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
 
     Args:
         title: of the list.
-        feeds: subscriptions in the desired order.
+        feeds: subscriptions in the desired order; the problem of one is written as a comment before it.
         folders: paths of folders to write even when they are empty.
     """
     root = etree.Element("opml", version="2.0")
@@ -133,29 +133,32 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
         fields = {"type": "rss", "text": name, "title": name, "xmlUrl": _legal(feed.url)}
         if feed.site_url:
             fields["htmlUrl"] = _legal(feed.site_url)
-        etree.SubElement(_place(places, feed.folders), "outline", fields)
+        place = _place(places, feed.folders)
+        if feed.problem:
+            place.append(etree.Comment(f" {_legal(feed.problem).replace('--', '-')} "))
+        etree.SubElement(place, "outline", fields)
     document: bytes = etree.tostring(root, encoding="utf-8", xml_declaration=True, pretty_print=True)
     return document
 
 
-def resolve_address(text: str, policy: Policy) -> tuple[str, str | None]:
-    """Return the address that an outline names, and why it can never be fetched: a word of a FetchError.
+def resolve_address(text: str, policy: Policy) -> tuple[str, AddressFault | None]:
+    """Return the address that an outline names, and why it can never be fetched.
 
     Text that isn't a web address is read as if a person had typed it: ``feed://…``, or a bare host.
     A bare host gets http, because nothing tries twice here: nearly all sites redirect to https.
     """
-    found, word = [text], _word(text, policy)
-    if word and not text.lower().startswith(("http:", "https:")):
+    found, fault = [text], _find_fault(text, policy)
+    if fault and not text.lower().startswith(("http:", "https:")):
         found = normalise_address(text) or found
-        word = _word(found[-1], policy)
-    return found[-1], word
+        fault = _find_fault(found[-1], policy)
+    return found[-1], fault
 
 
-def _word(url: str, policy: Policy) -> str | None:
+def _find_fault(url: str, policy: Policy) -> AddressFault | None:
     try:
         policy.check_url(url)
     except FetchError as e:
-        return e.word
+        return AddressFault(e.word, e.detail)
     return None
 
 
@@ -221,10 +224,10 @@ class _Reader:
     def _add_listed(self, listed: Iterable[Outline]) -> None:
         for outline in listed:
             self._count_outline()
-            url, word = outline.url, None
+            url, fault = outline.url, None
             if self._policy is not None:
-                url, word = resolve_address(url, self._policy)
-            problem = FetchError(word).message if word else None
+                url, fault = resolve_address(url, self._policy)
+            problem = FetchError(fault.word).message if fault else None
             self.feeds.append(dataclasses.replace(outline, url=url, problem=problem))
             if outline.folders and outline.folders not in self.telling:
                 self.telling.add(outline.folders)
@@ -291,8 +294,8 @@ class _Reader:
     ) -> Outline:
         problem = None
         if self._policy is not None:
-            url, word = resolve_address(url, self._policy)
-            problem = FetchError(word).message if word else None
+            url, fault = resolve_address(url, self._policy)
+            problem = FetchError(fault.word).message if fault else None
         site = fields.get("htmlurl", "").strip() or None
         return Outline(url, title, site, path, line, problem)
 

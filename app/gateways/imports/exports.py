@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 
 from app.feeds.opml import opml
@@ -65,11 +65,12 @@ class ExportGateway:
         return found
 
 
-def export_items(one: Import, items: Sequence[ImportItem]) -> bytes:
-    """Return outlines of an import as an OPML file that can be imported again."""
+def export_items(one: Import, items: Sequence[ImportItem], explain: Callable[[ImportItem], str]) -> bytes:
+    """Return failed outlines of an import as an OPML file that can be imported again; ``explain``: why."""
     places = build_import_paths(one.folders)
     outlines = []
     for item in items:
         inside = [places[f] for f in item.folders] or [()]
-        outlines += [Outline(item.url, item.title, None, place) for place in inside]
+        reason = explain(item)
+        outlines += [Outline(item.url, item.title, None, place, problem=reason) for place in inside]
     return opml.write(one.title or one.name or "Subscriptions", outlines)

@@ -12,7 +12,7 @@ from app.feeds.fetch.address_policy import Policy
 from app.feeds.opml import opml
 from app.feeds.urls import hash_url
 from app.models.imports.imports import Import, ImportFolder, ImportItem, ItemState
-from app.models.imports.opml import Outline, SubscriptionList
+from app.models.imports.opml import AddressFault, Outline, SubscriptionList
 from app.models.names import to_one_line
 from app.models.sharing import own_addresses
 
@@ -73,24 +73,26 @@ class _Planner:
             for index, (key, feed) in enumerate(zip(keys, ordered, strict=True))
         ]
 
-    def _address(self, text: str) -> tuple[str, str | None]:
-        """Return the address that an outline names, and the error code if it can never be subscribed to."""
+    def _address(self, text: str) -> tuple[str, AddressFault | None]:
+        """Return the address that an outline names, and why it can never be subscribed to."""
         if len(text) > URL_MAX:
-            return text, "invalid_url"
-        url, problem = opml.resolve_address(text, self._policy)
+            return text, AddressFault("invalid_url", f"longer than {URL_MAX} characters")
+        url, fault = opml.resolve_address(text, self._policy)
         try:
-            return url, None if own_addresses.parse_handle(url, (self._own,)) else problem
+            return url, None if own_addresses.parse_handle(url, (self._own,)) else fault
         except InvalidError:
-            return url, "invalid_url"
+            return url, AddressFault("invalid_url", "is this server's own address")
 
 
 def _item(
-    index: int, feed: Outline, places: tuple[int, ...], problem: str | None, mine: int | None
+    index: int, feed: Outline, places: tuple[int, ...], fault: AddressFault | None, mine: int | None
 ) -> ImportItem:
-    mine = None if problem else mine
-    state = ItemState.FAILED if problem else ItemState.ALREADY if mine else ItemState.WAITING
-    title = to_one_line(feed.title, TITLE_MAX)
-    return ImportItem(index, feed.url[:URL_MAX], title, places, feed.line, state, problem, mine)
+    title, url = to_one_line(feed.title, TITLE_MAX), feed.url[:URL_MAX]
+    if fault:
+        failed = ItemState.FAILED
+        return ImportItem(index, url, title, places, feed.line, failed, fault.word, None, fault.detail)
+    state = ItemState.ALREADY if mine else ItemState.WAITING
+    return ImportItem(index, url, title, places, feed.line, state, None, mine)
 
 
 def _double(index: int, feed: Outline, place: int) -> ImportItem:

@@ -14,7 +14,7 @@ def settle_item(feed_id: int, poll_result: PollResult | None) -> ItemChange:
     if poll_result is None:
         return ItemChange(ItemState.FAILED, "gone", feed_id)
     if poll_result.error and poll_result.error not in PARTIAL:
-        return ItemChange(ItemState.FAILED, poll_result.error, feed_id)
+        return ItemChange(ItemState.FAILED, poll_result.error, feed_id, poll_result.detail)
     return ItemChange(ItemState.ADDED, None, feed_id)
 
 

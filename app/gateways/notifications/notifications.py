@@ -222,9 +222,20 @@ class NotificationGateway:
         """Let events wait for the next attempt."""
         self._outbox.postpone_waiting([event.id for event in events], now + WAIT)
 
-    def find_notified(self, feed_ids: Sequence[int], after: int, limit: int) -> list[tuple[int, int]]:
-        """Return (feed, user) of the next readers who turned on notifications of these feeds, by user id."""
-        return self._subscriptions.find_notified(feed_ids, after, limit)
+    def find_notified(
+        self, feed_ids: Sequence[int], after: int, limit: int
+    ) -> tuple[list[tuple[int, int]], int | None]:
+        """Return (feed, user) of the next readers who turned on notifications of these feeds, by user id.
+
+        Args:
+            after: the user id at which the previous batch ended, or 0.
+            limit: the size of a batch.
+
+        Returns:
+            The readers, and the user id after which the next batch begins; None: this batch is the last one.
+        """
+        found = self._subscriptions.find_notified(feed_ids, after, limit)
+        return found, found[-1][1] if len(found) == limit else None
 
     def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
         """Notify a user of new entries of a feed; a row that is still unread counts them all.

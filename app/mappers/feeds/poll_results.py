@@ -11,7 +11,9 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.imports.imports import PollResult
 
-_FIELDS = dict.fromkeys(("title", "last_seq", "errors", "error", "checked_at", "merged_into"), 1)
+_FIELDS = dict.fromkeys(
+    ("title", "last_seq", "errors", "error", "error_detail", "checked_at", "merged_into"), 1
+)
 
 
 class PollResultMapper:
@@ -56,4 +58,5 @@ def _last(into: Mapping[int, int], feed_id: int) -> int:
 def _end(doc: Doc) -> PollResult:
     checked = doc.get("checked_at")
     read = bool(doc.get("last_seq") or checked or doc.get("merged_into"))
-    return PollResult(doc.get("title") or "", read, doc.get("errors") or 0, doc.get("error"), checked)
+    error, detail = doc.get("error"), doc.get("error_detail") or ""
+    return PollResult(doc.get("title") or "", read, doc.get("errors") or 0, error, checked, detail)

@@ -37,6 +37,8 @@ from app.models.imports.imports import (
 from app.runtime import identity_map
 
 PART = 250
+#: Most characters of the detail of a failed outline.
+DETAIL_MAX = 300
 _ACTIVE = [state.value for state in ACTIVE]
 _PLAIN = (
     *("user_id", "name", "created", "title", "keep_folders", "into", "note", "counts", "goal"),
@@ -161,6 +163,7 @@ class ImportMapper:
         for index, change in changes.items():
             place = f"items.{index % PART}"
             values = {"s": change.state.value, "e": change.error, "i": change.feed_id}
+            values["d"] = change.detail[:DETAIL_MAX]
             sets[index // PART] |= {f"{place}.{name}": value for name, value in values.items()}
         writes = [
             UpdateOne({"user_id": user_id, "import_id": import_id, "part": part}, {"$set": values})
@@ -375,6 +378,7 @@ def _items(parts: Any) -> Iterator[ImportItem]:
                 ItemState(doc["s"]),
                 doc["e"],
                 doc["i"],
+                doc.get("d", ""),
             )
 
 
@@ -387,6 +391,7 @@ def _of_item(item: ImportItem) -> Doc:
         "s": item.state.value,
         "e": item.error,
         "i": item.feed_id,
+        "d": item.detail[:DETAIL_MAX],
     }
 
 

@@ -70,6 +70,7 @@ class ImportItem:
         line: its line in the file, from 1.
         error: word of :data:`app.errors.FEED_MESSAGES` if it failed.
         feed_id: of the feed, once known; before the start: the user already subscribes to it.
+        detail: what exactly happened, as in :class:`app.errors.FeedError`.
     """
 
     index: int
@@ -80,6 +81,7 @@ class ImportItem:
     state: ItemState = ItemState.WAITING
     error: str | None = None
     feed_id: int | None = None
+    detail: str = ""
 
     @property
     def can_retry(self) -> bool:
@@ -95,6 +97,7 @@ class ItemChange:
     state: ItemState
     error: str | None = None
     feed_id: int | None = None
+    detail: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,3 +262,4 @@ class PollResult(NamedTuple):
     errors: int
     error: str | None
     checked_at: dt.datetime | None
+    detail: str = ""

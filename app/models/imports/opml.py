@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
+
+
+class AddressFault(NamedTuple):
+    """Why an address can never be fetched: word and detail of a :class:`app.errors.FetchError`."""
+
+    word: str
+    detail: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from app import clock, logs
 from app.config import Settings
@@ -127,10 +127,11 @@ class ImportService:
         return self._imports.get(actor.user_id, check_id(import_id, "import_id"))
 
     def list_page(self, actor: Actor, import_id: int, page_number: int = 0) -> Sequence[ImportItem]:
-        """Return a page of :data:`PAGE` outlines; the first page is 0."""
+        """Return a page of :data:`PAGE` outlines, as in :meth:`list_failures`; the first page is 0."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         first = max(0, min(page_number, 1000)) * PAGE
-        return self._imports.find_items(actor.user_id, check_id(import_id, "import_id"), first, PAGE)
+        items = self._imports.find_items(actor.user_id, check_id(import_id, "import_id"), first, PAGE)
+        return [_seen(actor, item) for item in items]
 
     def list_failures(self, actor: Actor, import_id: int) -> Sequence[ImportItem]:
         """Return the outlines that failed; only admins learn what listens on which host (S13)."""
@@ -275,15 +276,15 @@ class ImportService:
         log.info("import_taken_back", user_id=actor.user_id, import_id=found.id, count=len(feed_ids))
         return self._manager.unsubscribe(actor, feed_ids)
 
-    def export_failures(self, actor: Actor, import_id: int) -> bytes:
-        """Return an OPML file of the outlines that failed.
+    def export_failures(self, actor: Actor, import_id: int, explain: Callable[[ImportItem], str]) -> bytes:
+        """Return an OPML file of the outlines that failed; ``explain`` returns the reason of one.
 
         Raises:
             NotFoundError: the actor has no such import.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         found = self.get(actor, import_id)
-        return export_items(found, self.list_failures(actor, import_id))
+        return export_items(found, self.list_failures(actor, import_id), explain)
 
     def export(self, actor: Actor) -> bytes:
         """Return the actor's subscriptions as OPML 2.0: a feed in several folders appears in each of them."""
@@ -303,6 +304,6 @@ class ImportService:
 def _seen(actor: Actor, item: ImportItem) -> ImportItem:
     if item.error is None:
         return item
-    return dataclasses.replace(
-        item, error=get_public_word(item.error, admin=actor.has_permission(Permission.ADMIN_SEE))
-    )
+    word = get_public_word(item.error, admin=actor.has_permission(Permission.ADMIN_SEE))
+    # The detail would tell more than the word that is hidden.
+    return item if word == item.error else dataclasses.replace(item, error=word, detail="")

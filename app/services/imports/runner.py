@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import NO_ROOM, EventrError, StoreError, TooLargeError
+from app.errors import NO_ROOM, EventrError, FeedError, StoreError, TooLargeError
 from app.gateways.feeds.digest import PARTIAL
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.archives import ArchiveGateway
@@ -271,7 +271,7 @@ class _Work:
             except EventrError as e:
                 # In any other state, the feed id is of an older subscription.
                 known = item.feed_id if item.state is ItemState.RETRY else None
-                changes[item.index] = ItemChange(ItemState.FAILED, _word(e), known)
+                changes[item.index] = ItemChange(ItemState.FAILED, _word(e), known, _detail(e))
                 continue
             added += [feed_id] if new else []
             if item.state is ItemState.WAITING and not new and self._had(feed_id):
@@ -497,3 +497,8 @@ def _word(error: EventrError) -> str:
     """Return the error code of a failed outline; a full list gets its own code with the limit."""
     limit = error.ids.get("limit") if isinstance(error, TooLargeError) else None
     return error.word if limit is None else f"{NO_ROOM}{limit}"
+
+
+def _detail(error: EventrError) -> str:
+    """Return what exactly happened: of a foreign site's fault, its detail, else the sentence."""
+    return error.detail if isinstance(error, FeedError) else error.sentence

@@ -130,8 +130,10 @@ class Notifier:
         If there are many readers, jobs notify them, one for each feed.
         """
         now = clock.now()
-        readers = self._notes.find_notified(list(entries), 0, READERS) if entries else []
-        if len(readers) < READERS:
+        if not entries:
+            return
+        readers, after = self._notes.find_notified(list(entries), 0, READERS)
+        if after is None:
             self._notify_readers(readers, entries, now)
         else:
             at = clock.to_millis(now)
@@ -153,10 +155,10 @@ class Notifier:
         Raises:
             StoreError: the store doesn't respond; some readers may have been notified.
         """
-        readers = self._notes.find_notified([feed_id], after, READERS)
+        readers, last = self._notes.find_notified([feed_id], after, READERS)
         self._notify_readers(readers, {feed_id: count}, clock.from_millis(at))
-        if len(readers) == READERS:
-            self._jobs.enqueue(_entries_job(feed_id, count, readers[-1][1], at))
+        if last is not None:
+            self._jobs.enqueue(_entries_job(feed_id, count, last, at))
         return len(readers)
 
     def _notify_readers(

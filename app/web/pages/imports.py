@@ -240,9 +240,9 @@ def download_report(import_id: int) -> Response:
     """Return the report as a file: failures as OPML, or all outlines as CSV or JSON."""
     kind = forms.read_query(request, Shown).format
     if kind == "opml":
-        return _file(
-            get_services().imports.export_failures(get_actor(), import_id), "text/x-opml", "failed.opml"
-        )
+        found = get_services().imports
+        failures = found.export_failures(get_actor(), import_id, importview.explain_failure)
+        return _file(failures, "text/x-opml", "failed.opml")
     rows = [_row(item) for item in get_services().imports.list_items(get_actor(), import_id)]
     if kind == "json":
         return _file(json.dumps(rows).encode(), "application/json", "import.json")
@@ -254,7 +254,7 @@ def download_report(import_id: int) -> Response:
 
 
 def _row(item: ImportItem) -> dict[str, str | int]:
-    reason = importview.explain_failure(item.error) if item.error else ""
+    reason = importview.explain_failure(item) if item.error else ""
     return {
         "line": item.line,
         "title": item.title,

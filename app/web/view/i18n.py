@@ -38,10 +38,6 @@ ZONE_COOKIE = "zone"
 _SCRIPTS = "static/js/"
 #: BCP 47 tags, as feeds contain them.
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
-#: Details of refused addresses, see :mod:`app.feeds.fetch.address_policy`.
-_NOT_PUBLIC = re.compile(r"([0-9a-f.:]+) isn't public\Z")
-_PORT = re.compile(r"port ([0-9]+) isn't allowed\Z")
-_LOCAL_NAME = re.compile(r"([a-z0-9.-]+) is a local name\Z")
 #: Values of errors that are counts; others may be ids and codes, which have no separators.
 _LIMITS = ("limit", "most")
 
@@ -170,17 +166,6 @@ def translate_feed_error(word: str) -> str:
     """Return the message for a feed's error code in the page's language."""
     sentence, values = get_feed_sentence(word)
     return fill_placeholders(gettext(sentence), values)
-
-
-def describe_refusal(detail: str) -> str:
-    """Return the reason why Eventr doesn't fetch an address, from an error's detail; empty: it has none."""
-    if found := _NOT_PUBLIC.search(detail):
-        return str(gettext("%(address)s isn't a public address.", address=found[1]))
-    if found := _PORT.search(detail):
-        return str(gettext("Port %(port)s isn't allowed.", port=found[1]))
-    if found := _LOCAL_NAME.search(detail):
-        return str(gettext("%(host)s is a name of a local network.", host=found[1]))
-    return ""
 
 
 def translate_search_error(word: str) -> str:

@@ -8,11 +8,12 @@ from itertools import groupby
 
 import flask_babel
 
-from app.errors import EventrError, InvalidError
+from app.errors import EventrError, InvalidError, is_refused_here
 from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, build_import_paths
+from app.web.view.i18n import translate_feed_error
 from app.web.view.lookup import PAGES
 from app.web.view.present import format_number
-from app.web.view.render import describe_feed_error
+from app.web.view.reasons import describe_reason
 
 
 def _(text: str, **values: object) -> str:
@@ -98,9 +99,12 @@ def build_fault(found: Import) -> EventrError | None:
     return InvalidError(found.fault[0], **found.fault[1]) if found.fault else None
 
 
-def explain_failure(word: str) -> str:
-    """Return the reason why an outline failed."""
-    return describe_feed_error(word)
+def explain_failure(item: ImportItem) -> str:
+    """Return the reason why an outline failed; its service has left out what the user may not know."""
+    word = item.error or ""
+    if is_refused_here(word) and item.detail:
+        return _(item.detail)
+    return f"{translate_feed_error(word)} {describe_reason(word, item.detail)}".rstrip()
 
 
 #: Error codes of a page where a feed was expected, or of an address that has moved.

@@ -39,6 +39,7 @@ from app.web.view import (
     pictures,
     players,
     present,
+    reasons,
     typography,
 )
 from app.web.view import tree as treeview
@@ -107,7 +108,7 @@ def install(app: Flask, tree_cache: int) -> None:
         named=render_button_name,
         feed_message=describe_feed_error,
         search_message=lambda word: i18n.translate_search_error(get_visible_word(word)),
-        refusal=describe_refusal,
+        feed_reason=describe_reason,
         feed_fix=lambda word: _(get_feed_fix(get_visible_word(word))),
         lost=i18n.describe_lost,
         full_text_failure=describe_full_text,
@@ -249,12 +250,12 @@ def describe_full_text(full: FullText | None) -> str:
     )
 
 
-def describe_refusal(word: str, detail: str) -> str:
-    """Return the reason why Eventr doesn't fetch an address, as far as this person may know it (S13).
+def describe_reason(word: str, detail: str) -> str:
+    """Return what a feed error's message leaves out, as far as this person may know it (S13).
 
     The address itself may be shown, but not what its name resolves to.
     """
-    return i18n.describe_refusal(detail) if word == "bad_redirect" or is_admin() else ""
+    return reasons.describe_reason(word, detail) if get_visible_word(word) == word else ""
 
 
 def get_visible_word(word: str) -> str:

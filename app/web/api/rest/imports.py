@@ -215,7 +215,7 @@ def _outline(item: ImportItem) -> ImportOutline:
         state=item.state,
         feed_id=item.feed_id,
         error=item.error,
-        message=i18n.translate_feed_error(item.error) if item.error else None,
+        message=importview.explain_failure(item) if item.error else None,
     )
 
 
