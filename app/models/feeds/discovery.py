@@ -88,7 +88,7 @@ class Discovered:
 
     Attributes:
         more: there were more candidates than discovery fetches.
-        detail: why an address was refused, for :func:`app.web.view.i18n.describe_refusal`.
+        detail: why an address was refused, for :mod:`app.web.view.reasons`.
         pages: keys of the addresses of the page that was read, before and after redirects.
         icons: the icons that this page announces, best first.
     """
