@@ -503,6 +503,8 @@ def get_feed_sentence(code: str) -> tuple[str, dict[str, str]]:
 
 #: Why the page of an entry can't be read, by the word of the error; see :func:`get_page_message`.
 PAGE_MESSAGES: dict[str, str] = {
+    "robots": N_("The site doesn't let programs fetch this page. Choose “Full text” to fetch it yourself."),
+    "no_store": N_("The site doesn't want copies of this page. Choose “Full text” to fetch it yourself."),
     "nothing_more": N_("The page has no more text than the feed."),
     "busy": N_("The site is limiting requests. Try again in a few minutes."),
     "unreadable": N_("Eventr can't read this page. Open it at its site."),

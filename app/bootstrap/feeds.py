@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.bootstrap.media import MediaServices
 from app.bootstrap.notifications import NotificationServices
 from app.feeds.websub import subscriber
@@ -13,6 +15,7 @@ from app.services.feeds.pull import PullService
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.feeds.retention_budget import RetentionBudgetService
 from app.services.feeds.websub import WebsubService
+from app.services.reading.full_texts import FullTextService
 from app.services.sharing.secrecy import SecrecyService
 
 
@@ -44,9 +47,13 @@ class FeedServices(NotificationServices, MediaServices):
             free_space=self.free_space,
             fetch_budget=self.fetch_budget,
             thumbs=self.thumbs.request_thumbs,
-            notify=self.notifier.notify_new_entries,
+            notify=self._tell_new_entries,
             secrets=self.gateways.fetch_secrets,
         )
+
+    def _tell_new_entries(self, new: Mapping[int, int]) -> None:
+        self.notifier.notify_new_entries(new)
+        self.full_texts.request_ahead(new)
 
     @lazy
     def secrecy(self) -> SecrecyService:
@@ -77,6 +84,20 @@ class FeedServices(NotificationServices, MediaServices):
         g = self.gateways
         return ChapterService(
             g.chapters, g.entries, self.jobs, budget=self.budget, fetch_budget=self.fetch_budget
+        )
+
+    @lazy
+    def full_texts(self) -> FullTextService:
+        """Full texts of entries; for workers, too."""
+        return FullTextService(
+            self.gateways.full_texts,
+            self.gateways.robots,
+            self.gateways.entries,
+            self.jobs,
+            limiter=self.limiter,
+            budget=self.budget,
+            fetch_budget=self.fetch_budget,
+            settings=self.settings,
         )
 
     @lazy

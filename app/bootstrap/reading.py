@@ -5,7 +5,6 @@ from __future__ import annotations
 from app.bootstrap.media import MediaServices
 from app.runtime.lazy import lazy
 from app.services.reading.ahead import AheadService
-from app.services.reading.full_texts import FullTextService
 from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
@@ -49,19 +48,6 @@ class ReadingServices(MediaServices):
             whole_max=s.whole_text_max,
             snapshot_ttl=s.snapshot_ttl,
             tree_cache=s.tree_cache,
-        )
-
-    @lazy
-    def full_texts(self) -> FullTextService:
-        """Full texts of entries; for workers, too."""
-        return FullTextService(
-            self.gateways.full_texts,
-            self.gateways.entries,
-            self.jobs,
-            limiter=self.limiter,
-            budget=self.budget,
-            fetch_budget=self.fetch_budget,
-            settings=self.settings,
         )
 
     @lazy

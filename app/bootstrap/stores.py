@@ -26,6 +26,7 @@ from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.orphans import OrphanGateway
 from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.feeds.retention_budget import RetentionBudgetGateway
+from app.gateways.feeds.robots import RobotsGateway
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.imports.archives import ArchiveGateway
 from app.gateways.imports.exports import ExportGateway
@@ -97,6 +98,7 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.feeds.orphans import OrphanMapper
 from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.feeds.retention_budget import RetentionBudgetMapper
+from app.mappers.feeds.robots import RobotsMapper
 from app.mappers.feeds.websubs import WebsubMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.imports.packs import PackMapper
@@ -196,6 +198,7 @@ class Mappers:
         self.invites = InviteMapper(database)
         self.erasure = ErasureMapper(cells)
         self.chapters = ChapterMapper(database)
+        self.robots = RobotsMapper(database)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
         self.hubs = HubMapper(database)
@@ -474,7 +477,10 @@ class Gateways:
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
         self.chapters = ChapterGateway(m.chapters)
-        self.full_texts = FullTextGateway(m.entries, self.feeds, entry_bodies.make_sanitizer(settings))
+        self.full_texts = FullTextGateway(
+            m.entries, m.feeds, m.subscriptions, entry_bodies.make_sanitizer(settings)
+        )
+        self.robots = RobotsGateway(m.robots)
         self.discoveries = DiscoveryGateway(
             m.discoveries, Limits.from_settings(settings), settings.discovery_requests
         )

@@ -1,4 +1,5 @@
 // The current stream and entry, with their addresses and history: "back" restores everything.
+import { act } from "./actions.js";
 import * as counts from "./counts.js";
 import * as list from "./list.js";
 import { drop, load } from "./net.js";
@@ -124,10 +125,14 @@ async function show(row, { push = true, pointed = false } = {}) {
   article().scrollTop = 0;
   fetchScripts();
   rows.sync(id);
+  awaitText();
   entitle();
   if (over()) document.getElementById("entry-title")?.focus({ preventScroll: true });
   return came;
 }
+
+// The full text of an entry that hasn't come yet: asks for it, as the key does.
+const awaitText = () => article().querySelector("[data-full-wait]") && act("full-text");
 
 // Replaces the text of the open entry.
 export async function swap(url) {

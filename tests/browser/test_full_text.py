@@ -53,6 +53,23 @@ def test_d_shows_the_full_text_and_the_feeds_text_again(site: Site, visit: Visit
     expect(text).to_contain_text("Only a beginning")
 
 
+def test_feed_with_full_texts_shows_them_at_once(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 2, text="Only a beginning.")
+    site.services.subscriptions.update(ann, feed_id, full_text=True)
+    page = visit(login="ann")
+    page.keyboard.press("j")
+    expect(page.locator("#article [data-full-wait]")).to_be_visible()
+    text = page.locator("#article .prose")
+    expect(text).to_contain_text("Only a beginning")
+    bring(site, page, PageSite())
+    expect(text).to_contain_text("Paragraph 19 of a long story")
+    page.keyboard.press("d")
+    expect(text).to_contain_text("Only a beginning")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(text).to_contain_text("Paragraph 19 of a long story")
+
+
 def test_reason_for_no_full_text_is_said(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 1)
     page = visit(login="ann", size=PHONE)

@@ -17,6 +17,7 @@ from lxml import etree
 from app.feeds import parse
 from app.feeds.html import drawings, embeds, formulas, prescan, sanitize
 from app.feeds.html.allow_list import ATTRIBUTES, DROPPED, NEVER, TAGS
+from app.feeds.html.main_text import extract_main_text
 from app.feeds.html.sanitize import sanitize as clean
 from tests.support import corpus
 
@@ -1145,3 +1146,15 @@ def test_a_flood_of_players_takes_little_space(inner: str) -> None:
     html = clean(f"<video {inner}></video>" * 40_000, BASE)
     assert html.count("/p.jpg") == 200
     assert len(html) < 60_000
+
+
+def test_H02_no_vector_survives_in_an_article_of_a_page() -> None:
+    # The article is found first, in a tree that another parser has built.
+    around = "<article>" + "<p>A long story about trees, birds and the sea, with commas.</p>" * 9
+    bad = {}
+    for payload in vectors():
+        page = f"<html><body>{around}<p>{payload}</p></article></body></html>".encode("utf-8", "replace")
+        (parser := _Live()).feed(clean(extract_main_text(page, BASE).html, BASE))
+        if parser.found:
+            bad[payload] = parser.found
+    assert not bad

@@ -173,7 +173,7 @@ def test_the_settings_file_is_read_again(engine: Engine) -> None:
         path.write_text(changed.replace(', "import"', ""))
         for command in ("reload", "status"):
             text = repl.run(engine.settings, "-c", command).stdout
-            others = "articles,media-fetch,media-fetch-sys,index,media,media-sys,maintenance"
+            others = "articles,articles-sys,media-fetch,media-fetch-sys,index,media,media-sys,maintenance"
             assert f"No group of this manager serves import,{others}." in text
         path.write_text("[feeds")
         done = repl.run(engine.settings, "-c", "reload")

@@ -16,11 +16,12 @@ from app.feeds.html.main_text import MAX_DEPTH, count_words, extract_main_text
 from app.gateways.reading import full_texts
 from app.models.accounts.actor import Actor
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
+from app.models.jobs.jobs import Job, Queue
 from app.models.reading.full_text import FullText
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.services.reading.full_texts import describe_failure
 from tests.support import corpus
-from tests.support.reader import add_user, elsewhere, pull
+from tests.support.reader import Canned, add_user, elsewhere, pull
 
 URL, PAGE = "https://site.example/feed", "https://site.example/2026/one"
 STORY = "".join(
@@ -35,25 +36,44 @@ PAGE_BODY = (
 ).encode()
 
 
-def feed(summary: str = "Trees &amp; birds.", link: str = PAGE) -> bytes:
+def feed(summary: str = "Trees &amp; birds.", link: str = PAGE, number: int = 1) -> bytes:
+    link += "" if number == 1 else f"/{number}"
     return (
         "<rss version='2.0'><channel><title>Site</title><link>https://site.example/</link>"
-        f"<item><title>One</title><guid>1</guid><link>{link}</link><description>{summary}</description>"
-        "</item></channel></rss>"
+        f"<item><title>Story {number}</title><guid>{number}</guid><link>{link}</link>"
+        f"<description>{summary}</description></item></channel></rss>"
     ).encode()
 
 
 class Site:
     """A site that answers with a page, or with an error."""
 
-    def __init__(self, body: bytes = PAGE_BODY, error: str | None = None) -> None:
+    def __init__(
+        self,
+        body: bytes = PAGE_BODY,
+        error: str | None = None,
+        *,
+        robots: str | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
         self.body, self.error, self.requests = body, error, list[FetchRequest]()
+        self.robots, self.headers = robots, headers or {}
 
     async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         for request in requests:
             self.requests.append(request)
-            error = FetchError(self.error) if self.error else None
-            yield Fetched(request, 200, request.url, body=None if error else self.body, error=error)
+            yield self._answer(request)
+
+    def _answer(self, request: FetchRequest) -> Fetched:
+        if request.url.endswith("/robots.txt"):
+            if self.robots is None:
+                return Fetched(request, 404, request.url, error=FetchError("http_404"))
+            if self.robots.startswith("http_"):
+                return Fetched(request, int(self.robots[5:]), request.url, error=FetchError(self.robots))
+            return Fetched(request, 200, request.url, body=self.robots.encode())
+        error = FetchError(self.error) if self.error else None
+        body = None if error else self.body
+        return Fetched(request, 200, request.url, body=body, error=error, headers=self.headers)
 
 
 @pytest.fixture
@@ -64,20 +84,24 @@ def ann(services: Services) -> Actor:
 def subscribe(services: Services, who: Actor, body: bytes) -> int:
     feed_id = services.subscriptions.subscribe(who, URL).subscription.feed_id
     pull(services, [feed_id], {URL: body})
-    return services.reading.load_page(who, StreamQuery(StreamRef(StreamKind.FEED, feed_id))).rows[0].id
+    page = services.reading.load_page(who, StreamQuery(StreamRef(StreamKind.FEED, feed_id)))
+    return max(row.id for row in page.rows)
 
 
 def request(services: Services, who: Actor, entry_id: int) -> FullText | None:
     return services.full_texts.request_text(who, entry_id, wait=0)
 
 
-def fetch(services: Services, who: Actor, entry_id: int, site: Site, *, attempts: int = 0) -> Any:
+def fetch(
+    services: Services, who: Actor, entry_id: int, site: Site, *, ahead: bool = False, attempts: int = 0
+) -> Any:
     entry = services.reading.get_article(who, entry_id).entry
     found = list[dict[str, Any]]()
     texts: Any = services.full_texts
 
     def run() -> None:
-        found.append(asyncio.run(texts.fetch(entry.feed_id, entry.id, site, attempts=attempts)))
+        fetching = texts.fetch(entry.feed_id, entry.id, site, ahead=ahead, attempts=attempts)
+        found.append(asyncio.run(fetching))
 
     elsewhere(run)
     return found[0]["error"]
@@ -211,3 +235,94 @@ def test_pages_of_the_corpus_become_articles() -> None:
 )
 def test_odd_pages_have_no_article(page: bytes) -> None:
     assert count_words(extract_main_text(page, "https://x.example/").html) <= 1
+
+
+def want(services: Services, who: Actor, *, full_text: bool = True) -> int:
+    """Let a person read the full texts of the feed; return its id."""
+    feed_id = services.subscriptions.subscribe(who, URL).subscription.feed_id
+    services.subscriptions.update(who, feed_id, full_text=full_text)
+    return feed_id
+
+
+def test_pages_of_new_entries_are_fetched_ahead_for_those_who_want_them(
+    services: Services, ann: Actor
+) -> None:
+    bob, ahead = add_user(services, "bob"), list[Job]()
+    services.full_texts._jobs = Recorder(ahead)  # type: ignore[assignment]
+    feed_id = services.subscriptions.subscribe(bob, URL).subscription.feed_id
+    for number in range(2):
+        assert not ahead
+        body = feed(number=number)
+        elsewhere(lambda body=body: asyncio.run(services.pull.pull([feed_id], Canned({URL: body}))))  # type: ignore[misc]
+        want(services, ann)
+    (job,) = ahead
+    newest = services.reading.load_page(ann, StreamQuery(StreamRef(StreamKind.FEED, feed_id))).rows[0].id
+    assert (job.queue, job.args) == (
+        Queue.ARTICLES_SYSTEM,
+        {"feed_id": feed_id, "entry_id": newest, "ahead": True},
+    )
+    # Those who don't want them still see the feed's text first.
+    assert services.reading.get_article(ann, newest).always_full
+    assert not services.reading.get_article(bob, newest).always_full
+
+
+class Recorder:
+    """Keeps the jobs that are queued."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.jobs = jobs
+
+    def enqueue_many(self, jobs: Iterable[Job]) -> None:
+        self.jobs += jobs
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        (None, None),
+        ("User-agent: *\nDisallow: /private/", None),
+        ("User-agent: *\nDisallow: /2026/", "robots"),
+        ("User-agent: *\nDisallow: /\n\nUser-agent: Eventr\nAllow: /", None),
+        ("User-agent: Eventr\nDisallow: /", "robots"),
+        ("http_503", "robots"),
+    ],
+)
+def test_robots_txt_holds_for_pages_that_nobody_waits_for(
+    services: Services, ann: Actor, rules: str | None, expected: str | None
+) -> None:
+    entry_id, site = subscribe(services, ann, feed()), Site(robots=rules)
+    want(services, ann)
+    assert fetch(services, ann, entry_id, site, ahead=True) == expected
+    assert site.requests[0].url == "https://site.example/robots.txt"
+    assert len(site.requests) == (1 if expected else 2)
+    if expected:
+        # A person who asks for the page is no robot.
+        assert request(services, ann, entry_id) is None
+        assert fetch(services, ann, entry_id, site) is None
+    # The rules are known now.
+    asked = len(site.requests)
+    other = subscribe(services, ann, feed(number=2))
+    fetch(services, ann, other, site, ahead=True)
+    assert all(not r.url.endswith("robots.txt") for r in site.requests[asked:])
+
+
+def test_page_that_may_not_be_stored_is_only_fetched_for_a_person(services: Services, ann: Actor) -> None:
+    entry_id, site = subscribe(services, ann, feed()), Site(headers={"cache-control": "private, No-Store"})
+    want(services, ann)
+    assert fetch(services, ann, entry_id, site, ahead=True) == "no_store"
+    assert fetch(services, ann, entry_id, site) is None
+
+
+def test_pages_that_gain_nothing_three_times_are_not_fetched_ahead(services: Services, ann: Actor) -> None:
+    feed_id, whole = want(services, ann), f"<![CDATA[{STORY}]]>"
+    gateway = services.gateways.full_texts
+    for number in range(3):
+        assert gateway.find_wanted([feed_id]) == {feed_id}
+        entry_id = subscribe(services, ann, feed(whole, number=number))
+        fetch(services, ann, entry_id, Site())
+    assert gateway.find_wanted([feed_id]) == set()
+    assert not services.full_texts.has_gain(ann, feed_id)
+    want(services, ann)
+    assert gateway.find_wanted([feed_id]) == {feed_id}
+    want(services, ann, full_text=False)
+    assert gateway.find_wanted([feed_id]) == set()

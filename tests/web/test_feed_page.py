@@ -212,12 +212,12 @@ def test_a_hidden_feed_is_in_its_folder_but_not_in_all(
         page = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text)
         assert bool(page.xpath("//input[@name='hidden' and @checked]")) is bool(hidden)
     # An unsubscribed feed comes back as it was.
-    ann.post(f"/feeds/{feed_id}/edit", {"hidden": "1", "original": "1", "notify": "1"})
+    ann.post(f"/feeds/{feed_id}/edit", {"hidden": "1", "original": "1", "notify": "1", "full_text": "1"})
     ann.post(f"/feeds/{feed_id}/private", {"private": "1"})
     token = services.subscriptions.unsubscribe(reader, feed_id)
     back = services.subscriptions.restore(reader, token)
     assert back is not None
-    assert (back.private, back.original, back.notify) == (True, True, True)
+    assert (back.private, back.original, back.notify, back.full_text) == (True, True, True, True)
     assert titles(services, reader, "all") == []
 
 

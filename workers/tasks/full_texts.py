@@ -9,7 +9,9 @@ from workers.registry import register_task
 
 # Solo: an odd page takes seconds of CPU time. A crash or a time-out ends this process, and counts for it.
 @register_task(Task.FULL_TEXT, mode="solo", timeout=40)
-async def fetch_full_text(ctx: Context, *, feed_id: int, entry_id: int) -> dict[str, object]:
-    """Fetch the page of an entry and store its article."""
+async def fetch_full_text(
+    ctx: Context, *, feed_id: int, entry_id: int, ahead: bool = False
+) -> dict[str, object]:
+    """Fetch the page of an entry and store its article; ``ahead``: nobody waits for it."""
     texts = ctx.services.full_texts
-    return dict(await texts.fetch(feed_id, entry_id, ctx.fetcher, attempts=ctx.job.harm))
+    return dict(await texts.fetch(feed_id, entry_id, ctx.fetcher, ahead=ahead, attempts=ctx.job.harm))

@@ -247,6 +247,10 @@ class FeedGateway:
         """Return the feeds among these that are only for their subscribers; see :meth:`is_secret`."""
         return {feed_id for feed_id, card in self._feeds.find_cards(feed_ids).items() if _is_secret(card)}
 
+    def reset_gain(self, feed_id: int) -> None:
+        """Let the pages of a feed be fetched ahead again."""
+        self._feeds.record_gain(feed_id, has_gain=True)
+
     def find_cards(self, feed_ids: Sequence[int]) -> dict[int, FeedCard]:
         """Return the data about these feeds that lists need, by id."""
         return self._feeds.find_cards(feed_ids)

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import datetime as dt
 import html
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from app.feeds.html.main_text import count_words, extract_main_text
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
-from app.gateways.feeds.feeds import FeedGateway
 from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.fetched import Fetched
 from app.models.reading.entry import Entry
-from app.models.reading.full_text import NOTHING_MORE, FullText, is_worthwhile
+from app.models.reading.full_text import (
+    GAIN,
+    MIN_WORDS,
+    NOTHING_MORE,
+    FullText,
+    is_only_ahead,
+    is_worthwhile,
+)
 
 #: Time until a page is fetched again after a failure.
 RETRY: Final = dt.timedelta(hours=1)
+#: Pages in a row with hardly more text than their feed, after which no more are fetched ahead.
+MISSES: Final = 3
 
 
 class FullTextGateway:
     """Finds the address of an entry's page, and stores its text."""
 
-    def __init__(self, entries: EntryMapper, feeds: FeedGateway, sanitize: entry_bodies.Sanitize) -> None:
+    def __init__(
+        self,
+        entries: EntryMapper,
+        feeds: FeedMapper,
+        subscriptions: SubscriptionMapper,
+        sanitize: entry_bodies.Sanitize,
+    ) -> None:
         self._entries, self._feeds, self._sanitize = entries, feeds, sanitize
+        self._subscriptions = subscriptions
 
     def find_page(self, entry: Entry) -> str | None:
         """Return the address of an entry's page; None: there is none that can be fetched."""
@@ -32,7 +50,31 @@ class FullTextGateway:
 
     def is_due(self, entry: Entry, now: dt.datetime) -> bool:
         """Return whether an entry's page has to be fetched: it wasn't, or it failed some time ago."""
-        return entry.full is None or (bool(entry.full.error) and entry.full.at <= now - RETRY)
+        if entry.full is None or is_only_ahead(entry.full.error):
+            return True
+        return bool(entry.full.error) and entry.full.at <= now - RETRY
+
+    def find_wanted(self, feed_ids: Sequence[int]) -> set[int]:
+        """Return the feeds among these whose full texts someone reads, and whose pages gain something."""
+        wanted = self._subscriptions.find_full_text_feeds(feed_ids)
+        return wanted - self._feeds.find_without_gain(list(wanted), MISSES) if wanted else wanted
+
+    def has_gain(self, feed_id: int) -> bool:
+        """Return whether the last pages of a feed said more than the feed."""
+        return not self._feeds.find_without_gain([feed_id], MISSES)
+
+    def find_new_pages(self, new: Mapping[int, int], limit: int) -> list[tuple[int, int]]:
+        """Return (feed, entry) of new entries whose pages are fetched ahead, newest first.
+
+        Args:
+            new: feed → its number of new entries.
+            limit: most entries of one feed.
+        """
+        return [
+            (feed_id, entry_id)
+            for feed_id in sorted(self.find_wanted(list(new)))
+            for entry_id in self._entries.find_without_full(feed_id, min(new[feed_id], limit))
+        ]
 
     def find(self, feed_id: int, entry_id: int) -> Entry | None:
         """Return an entry as stored."""
@@ -57,7 +99,9 @@ class FullTextGateway:
         found = extract_main_text(page.body or b"", page.url, page.content_type)
         lead = f'<p><img src="{html.escape(found.picture)}" alt=""></p>' if found.picture else ""
         body = entry_bodies.clean_body(lead + found.html if found.html else "", "", page.url, self._sanitize)
-        if not is_worthwhile(count_words(body.content), count_words(entry.content or entry.summary)):
+        words, feed_words = count_words(body.content), count_words(entry.content or entry.summary)
+        self._feeds.record_gain(entry.feed_id, has_gain=words >= max(MIN_WORDS, GAIN * feed_words))
+        if not is_worthwhile(words, feed_words):
             return self.store_failure(entry, NOTHING_MORE, now)
         full = FullText(now, body.content, body.raw, SANITIZER_VERSION)
         self._entries.store_full(entry, full)

@@ -502,6 +502,13 @@ class EntryMapper:
         ]
 
     @translate_errors
+    def find_without_full(self, feed_id: int, limit: int) -> list[int]:
+        """Return the ids of those among a feed's newest entries whose pages weren't fetched, newest first."""
+        shown = {"url": 1, "full.at": 1}
+        found = self._entries.find({"feed_id": feed_id}, shown).sort("seq", -1).limit(limit)
+        return [d["_id"] for d in found if d.get("url") and not d.get("full")]
+
+    @translate_errors
     def find_links(self, feed_id: int) -> list[EntryLink]:
         """Return the identifying fields of all entries of a feed, ascending by number."""
         found = self._entries.find({"feed_id": feed_id}, _LINK, batch_size=BATCH).sort("seq")

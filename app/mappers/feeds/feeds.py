@@ -237,6 +237,18 @@ class FeedMapper:
         self._unsafe.update_many(old, {"$set": {"read_at": now}})
 
     @translate_errors
+    def find_without_gain(self, feed_ids: Sequence[int], misses: int) -> set[int]:
+        """Return the feeds whose last pages said hardly more than the feed, so many times in a row."""
+        query = {"_id": {"$in": list(feed_ids)}, "page_misses": {"$gte": misses}}
+        return {doc["_id"] for doc in self._feeds.find(query, {"_id": 1})}
+
+    @translate_errors
+    def record_gain(self, feed_id: int, *, has_gain: bool) -> None:
+        """Record whether a page said more than its feed."""
+        change = {"$unset": {"page_misses": ""}} if has_gain else {"$inc": {"page_misses": 1}}
+        self._feeds.update_one({"_id": feed_id}, change)
+
+    @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that are due and not being polled, longest overdue first."""
         found = raw_replies.fetch_documents(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)

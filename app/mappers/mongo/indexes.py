@@ -93,6 +93,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("feed_id", _UP)], name="feed"),
         # Readers who are notified of new entries.
         IndexModel([("feed_id", _UP)], name="notified", partialFilterExpression={"notify": True}),
+        # Feeds of which someone reads the full texts.
+        IndexModel([("feed_id", _UP)], name="full_text", partialFilterExpression={"full_text": True}),
         # People whom a user follows, and followers of a person; without subscriptions to sites.
         IndexModel(
             [("user_id", _UP), ("person", _UP)],
@@ -362,6 +364,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         # A user's file of a known blob; the recount of a blob's references.
         IndexModel([("blob", _UP), ("user_id", _UP)], name="blob_user"),
     ],
+    "robots": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "chapters": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "later_dead": [
         # The newest on the page of jobs; letters expire.

@@ -28,12 +28,17 @@ _SPARE = 500
 #: Longest parts of a document, in bytes, for which the caches of layouts and of other fields are used.
 _LAYOUT_MAX, _REST_MAX = 1024, 256
 #: Kept-unread numbers, title, folders, sort keys in them, mass mark, paused, person, muted,
-#: private, original, notify.
+#: private, original, notify, full_text.
 Rest = tuple[
-    tuple[int, ...], str, tuple[int, ...], Mapping[int, str], str | None, bool, bool, bool, bool, bool, bool
+    tuple[int, ...],
+    str,
+    tuple[int, ...],
+    Mapping[int, str],
+    str | None,
+    *tuple[bool, bool, bool, bool, bool, bool, bool],
 ]
 #: The flags, in their order in a :class:`Subscription`.
-FLAGS = ("paused", "person", "muted", "private", "original", "notify")
+FLAGS = ("paused", "person", "muted", "private", "original", "notify", "full_text")
 
 # Subscriptions start with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
 _NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")

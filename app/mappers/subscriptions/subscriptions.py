@@ -245,6 +245,17 @@ class SubscriptionMapper:
         return sorted(set(found), key=lambda pair: (pair[1], pair[0]))[:limit]
 
     @translate_errors
+    def find_full_text_feeds(self, feed_ids: Iterable[int]) -> set[int]:
+        """Return the feeds among these of which someone reads the full texts."""
+        query = {"feed_id": {"$in": list(feed_ids)}, "full_text": True, "paused": None}
+
+        def _read_cell(subscriptions: Collection[Doc]) -> set[int]:
+            found = subscriptions.find(query, {"_id": 0, "feed_id": 1}).hint("full_text")
+            return {doc["feed_id"] for doc in found}
+
+        return set[int]().union(*self._subscriptions.read_each(_read_cell))
+
+    @translate_errors
     def find_readers_in_parts(
         self, feed_ids: Iterable[int], count: int, visit: Callable[[Sequence[tuple[int, int]]], bool]
     ) -> None:

@@ -161,6 +161,7 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "private": subscription.private,
         "original": subscription.original,
         "notify": subscription.notify,
+        "full_text": subscription.full_text,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),

@@ -14,6 +14,7 @@ class Queue(enum.StrEnum):
     PULL = "feed-pull"
     IMPORT = "import"
     ARTICLES = "articles"
+    ARTICLES_SYSTEM = "articles-sys"
     PICTURES = "media-fetch"
     PULL_SYSTEM = "feed-pull-sys"
     PICTURES_SYSTEM = "media-fetch-sys"

@@ -31,6 +31,18 @@ class FullText:
     error: str | None = None
 
 
+#: Failures of pages that are fetched ahead, without a person who waits: for a person, they are tried again.
+ROBOTS, NO_STORE = "robots", "no_store"
+_ONLY_AHEAD: Final = frozenset({ROBOTS, NO_STORE})
+#: A page with fewer words, as a multiple of the feed's, gains little.
+GAIN: Final = 1.2
+
+
+def is_only_ahead(error: str | None) -> bool:
+    """Return whether a failure concerns only fetches without a person who waits."""
+    return error in _ONLY_AHEAD
+
+
 def is_worthwhile(words: int, feed_words: int) -> bool:
     """Return whether a page with so many words says more than its feed."""
     return words >= MIN_WORDS and words > feed_words

@@ -304,7 +304,8 @@ class Article:
     For a share, ``source_id`` and the names are those of the root entry's feed; ``person``: the entry is
     a person's own text. ``markable``, ``icon``, ``feed_url``: as in
     :class:`EntryRow`. ``chapters``: from a file that the feed names; None: a job fetches it now.
-    ``wants_full``: show ``full``, the text of the entry's page, instead of the feed's text.
+    ``always_full``: the user wants the full texts of its feed. ``wants_full``: show ``full``, the text of the
+    entry's page, instead of the feed's text.
     """
 
     entry: Entry
@@ -323,6 +324,7 @@ class Article:
     icon: str | None = None
     feed_url: str | None = None
     chapters: Sequence[Chapter] | None = ()
+    always_full: bool = False
     wants_full: bool = False
     full: FullText | None = None
 

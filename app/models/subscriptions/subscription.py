@@ -30,6 +30,7 @@ class Subscription(NamedTuple):
         private: the user keeps the feed to themselves, so they can't share its entries.
         original: titles in lists open the page at the feed's site.
         notify: the user is notified of new entries.
+        full_text: the user reads the full texts of its entries.
     """
 
     id: int
@@ -47,6 +48,7 @@ class Subscription(NamedTuple):
     private: bool = False
     original: bool = False
     notify: bool = False
+    full_text: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

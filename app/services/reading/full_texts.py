@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import InvalidError, NotFoundError, get_page_message
+from app.errors import InvalidError, NotFoundError, StoreError, get_page_message
+from app.gateways.feeds.robots import RobotsGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.full_texts import FullTextGateway
 from app.models.accounts.actor import Actor, Permission
@@ -15,7 +18,7 @@ from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from app.models.feeds.hosts import parse_host
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.reading.entry import Entry
-from app.models.reading.full_text import FullText
+from app.models.reading.full_text import NO_STORE, ROBOTS, FullText
 from app.ports import FetchStreamer, HostBudget, JobPort
 from app.services.access import Limiter, require_permission, throttle
 from app.services.fetch_budget import FetchBudget
@@ -25,6 +28,8 @@ log = logs.get(__name__)
 
 #: Attempts that may end their worker: after these the page counts as unreadable.
 ATTEMPTS_MAX = 2
+#: Most pages of one feed that are fetched ahead after a pull.
+AHEAD_MAX = 20
 
 
 class FullTextService:
@@ -33,6 +38,7 @@ class FullTextService:
     def __init__(
         self,
         full_texts: FullTextGateway,
+        robots: RobotsGateway,
         entries: EntryGateway,
         jobs: JobPort,
         *,
@@ -42,6 +48,7 @@ class FullTextService:
         settings: Settings,
     ) -> None:
         self._full_texts, self._entries, self._jobs = full_texts, entries, jobs
+        self._robots = robots
         self._limiter, self._budget, self._fetch_budget = limiter, budget, fetch_budget
         self._settings = settings
 
@@ -95,48 +102,96 @@ class FullTextService:
             raise NotFoundError(entry_id=entry.id)
         return root
 
+    def has_gain(self, actor: Actor, feed_id: int) -> bool:
+        """Return whether the pages of a feed are fetched ahead: they say more than the feed."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._full_texts.has_gain(feed_id)
+
+    def request_ahead(self, new: Mapping[int, int]) -> None:
+        """Let the pages of new entries be fetched (feed → their number), where someone reads full texts."""
+        pages = self._full_texts.find_new_pages(new, AHEAD_MAX) if new else ()
+        jobs = [
+            Job(Task.FULL_TEXT, {"feed_id": feed, "entry_id": entry, "ahead": True}, Queue.ARTICLES_SYSTEM)
+            for feed, entry in pages
+        ]
+        with contextlib.suppress(StoreError):  # opening the entry requests it again
+            self._jobs.enqueue_many(jobs)
+
     async def fetch(
-        self, feed_id: int, entry_id: int, fetcher: FetchStreamer, *, attempts: int = 0
+        self,
+        feed_id: int,
+        entry_id: int,
+        fetcher: FetchStreamer,
+        *,
+        ahead: bool = False,
+        attempts: int = 0,
     ) -> dict[str, Any]:
         """Fetch an entry's page and store its text, unless that was done; safe to run twice.
 
         Args:
+            ahead: nobody waits for it, so the site's robots.txt and ``no-store`` hold.
             attempts: earlier attempts that ended with the worker, or took too long.
         """
-        texts, now = self._full_texts, clock.now()
+        texts = self._full_texts
         entry = texts.find(feed_id, entry_id)
         url = texts.find_page(entry) if entry else None
-        if entry is None or url is None or not texts.is_due(entry, now):
+        if entry is None or url is None or not texts.is_due(entry, clock.now()):
             return {"error": None}
+        if ahead and (entry.full is not None or not texts.find_wanted([feed_id])):
+            return {"error": None}
+        full = await self._fetch(entry, url, fetcher, ahead=ahead, attempts=attempts)
+        log.info("full_text_fetched", error=full.error, ahead=ahead)
+        return {"error": full.error}
+
+    async def _fetch(
+        self, entry: Entry, url: str, fetcher: FetchStreamer, *, ahead: bool, attempts: int
+    ) -> FullText:
+        store_failure = self._full_texts.store_failure
         if attempts >= ATTEMPTS_MAX:
-            return {"error": texts.store_failure(entry, "unreadable", now).error}
-        wait = self._find_wait(parse_host(url))
+            return store_failure(entry, "unreadable", clock.now())
+        if ahead and not await self._is_allowed(entry.feed_id, url, fetcher):
+            return store_failure(entry, ROBOTS, clock.now())
+        page = await self._fetch_page(entry.feed_id, url, fetcher, ahead=ahead)
+        if page is None:
+            # Ahead, nothing is stored: opening the entry requests its page again.
+            return FullText(clock.now(), error="busy") if ahead else store_failure(entry, "busy", clock.now())
+        if page.error is not None:
+            return store_failure(entry, page.error.word, clock.now())
+        if ahead and "no-store" in page.headers.get("cache-control", "").lower():
+            return store_failure(entry, NO_STORE, clock.now())
+        return self._full_texts.store_page(entry, page, clock.now())
+
+    async def _is_allowed(self, feed_id: int, url: str, fetcher: FetchStreamer) -> bool:
+        """Return whether a site allows a program to fetch a page."""
+        known = self._robots.may_fetch(url, clock.now())
+        if known is not None:
+            return known
+        answer = await self._fetch_page(feed_id, self._robots.get_address(url), fetcher, ahead=True)
+        return answer is not None and self._robots.store_answer(url, answer, clock.now())
+
+    async def _fetch_page(
+        self, feed_id: int, url: str, fetcher: FetchStreamer, *, ahead: bool
+    ) -> Fetched | None:
+        """Fetch a page within the rate limit of its host; None: that takes too long."""
+        wait = self._find_wait(parse_host(url), urgent=not ahead)
         if wait > self._settings.full_text_patience:
-            return {"error": texts.store_failure(entry, "busy", now).error}
-        await asyncio.sleep(wait)  # the rate limit of the host
-        full = None
+            return None
+        await asyncio.sleep(wait)
+        found = None
         async for page in fetcher.stream_fetches([self._make_request(feed_id, url)]):
             self._fetch_budget.charge_pictures(page.wire_bytes)
-            full = self._store(entry, page)
-        error = full.error if full else "unreadable"
-        log.info("full_text_fetched", error=error)
-        return {"error": error}
+            found = page
+        return found
 
     def _make_request(self, feed_id: int, url: str) -> FetchRequest:
         # The feed named the page, so the page may not lead to private addresses of other hosts (S11).
         named_by = self._full_texts.get_feed_url(feed_id) or "https://invalid/"
         return FetchRequest(url, target=Target.PAGE, referred_by=named_by)
 
-    def _store(self, entry: Entry, page: Fetched) -> FullText:
-        now = clock.now()
-        if page.error is not None:
-            return self._full_texts.store_failure(entry, page.error.word, now)
-        return self._full_texts.store_page(entry, page, now)
-
-    def _find_wait(self, host: str) -> float:
+    def _find_wait(self, host: str, *, urgent: bool) -> float:
         if self._fetch_budget.is_spent(clock.now()):
             return self._settings.full_text_patience + 1
-        return max(*self._budget.find_pauses([host]), *self._budget.take_tokens([host], urgent=True))
+        return max(*self._budget.find_pauses([host]), *self._budget.take_tokens([host], urgent=urgent))
 
 
 def describe_failure(full: FullText) -> str | None:

@@ -318,6 +318,7 @@ class ReadingService:
             markable=sources.can_mark(entry.feed_id),
             icon=card.picture if card else None,
             feed_url=card.url if card else None,
+            always_full=source in sources.subscriptions and sources.subscriptions[source].full_text,
         )
 
     def record_opened(self, actor: Actor, article: Article, ref: StreamRef) -> None:

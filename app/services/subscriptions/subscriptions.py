@@ -217,6 +217,7 @@ class SubscriptionService:
         hidden: bool | None = None,
         original: bool | None = None,
         notify: bool | None = None,
+        full_text: bool | None = None,
     ) -> Subscription:
         """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
 
@@ -224,6 +225,7 @@ class SubscriptionService:
             hidden: hide the feed from the lists of all feeds; its folders still show it.
             original: let titles in lists open the page at the feed's site.
             notify: notify the actor of new entries.
+            full_text: show the full texts of its entries.
 
         Everything is checked before the first change: all changes are made, or none.
 
@@ -232,7 +234,7 @@ class SubscriptionService:
             InvalidError: the subscription is to a person, who can be neither paused nor hidden here.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
-        flags = {"muted": hidden, "original": original, "notify": notify}
+        flags = {"muted": hidden, "original": original, "notify": notify, "full_text": full_text}
         changes: dict[str, Any] = {name: bool(on) for name, on in flags.items() if on is not None}
         if paused is not None or changes:
             self._fetched(actor, feed_id)
@@ -242,6 +244,8 @@ class SubscriptionService:
             changes["folder_ids"] = check_ids(folder_ids, "folder_ids", FOLDERS_MAX)
             self._folders.check_folders(actor.user_id, changes["folder_ids"])
         edited = self._subscriptions.update(actor.user_id, check_id(feed_id, "feed_id"), changes)
+        if full_text:
+            self._feeds.reset_gain(feed_id)
         if changes:
             self._events.notify_counts(actor.user_id)
         return edited if paused is None else self.set_paused(actor, feed_id, paused)

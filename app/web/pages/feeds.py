@@ -58,6 +58,7 @@ class Edit:
     hidden: bool = False
     original: bool = False
     notify: bool = False
+    full_text: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +157,7 @@ def _load(feed_id: int) -> dict[str, Any]:
         and get_services().feed_icons.is_supported,
         "icon_max": get_web().settings.fetch_max_icon,
         "view": get_services().stream_views.get(get_actor(), ref, get_user().preferences).view,
+        "has_gain": not mine.full_text or get_services().full_texts.has_gain(get_actor(), feed.id),
         "look_at": find_lookup_address(feed.url, feed.error, feed.site_url),
     }
 
@@ -176,6 +178,7 @@ def update_feed(feed_id: int) -> Response:
         hidden=form.hidden,
         original=form.original,
         notify=form.notify,
+        full_text=form.full_text,
     )
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
     if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:

@@ -165,8 +165,9 @@ def _open(ref: StreamRef, asked: Query, entry_id: int) -> Article:
     reading.record_opened(actor, found, ref)
     get_services().ahead.request_following(get_user(), ref, found, asked.overrides)
     chapters = get_services().chapters.find(actor, found.entry)
-    full = get_services().full_texts.find(actor, found.entry) if asked.text == FULL else None
-    return dataclasses.replace(found, chapters=chapters, wants_full=asked.text == FULL, full=full)
+    wants_full = asked.text == FULL or (found.always_full and asked.text != FEED)
+    full = get_services().full_texts.find(actor, found.entry) if wants_full else None
+    return dataclasses.replace(found, chapters=chapters, wants_full=wants_full, full=full)
 
 
 def _look(ref: StreamRef, asked: Query) -> StreamView:

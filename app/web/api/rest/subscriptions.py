@@ -113,6 +113,7 @@ class SubscriptionChange(Body, frozen=True):
     can't share the feed's entries, and your shares of them are visible only to you until you change it back.
     `hidden`: the stream `all` leaves the feed out; its folders don't. `original`: titles in lists of the web
     pages open the page at the feed's site. `notify`: you get notifications of new entries.
+    `full_text`: entries show the article on their page.
     """
 
     title: Title | UnsetType = UNSET
@@ -122,6 +123,7 @@ class SubscriptionChange(Body, frozen=True):
     hidden: bool | UnsetType = UNSET
     original: bool | UnsetType = UNSET
     notify: bool | UnsetType = UNSET
+    full_text: bool | UnsetType = UNSET
 
 
 class SubscriptionKept(Shape, frozen=True):
@@ -135,6 +137,7 @@ class SubscriptionKept(Shape, frozen=True):
     hidden: bool
     original: bool
     notify: bool
+    full_text: bool
 
 
 class Address(Body, frozen=True):
@@ -246,6 +249,7 @@ add_example(
         hidden=False,
         original=False,
         notify=False,
+        full_text=False,
     )
 )
 add_example(Address(url="https://blog.example.org/new-feed"))
@@ -349,6 +353,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         hidden=None if body.hidden is UNSET else body.hidden,
         original=None if body.original is UNSET else body.original,
         notify=None if body.notify is UNSET else body.notify,
+        full_text=None if body.full_text is UNSET else body.full_text,
     )
     private = now.private if body.private is UNSET else body.private
     if private != now.private:
@@ -362,6 +367,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         hidden=is_hidden_site(now),
         original=now.original,
         notify=now.notify,
+        full_text=now.full_text,
     )
 
 
