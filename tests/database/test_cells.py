@@ -195,6 +195,7 @@ FOR_ALL = {
     "privacy.exports.find_stalled",
     "subscriptions.find_by_feed",
     "subscriptions.find_followers",
+    "subscriptions.find_full_text_feeds",
     "subscriptions.find_notified",
     "subscriptions.find_readers",
     "subscriptions.find_readers_in_parts",

@@ -109,12 +109,14 @@ class FullTextService:
 
     def request_ahead(self, new: Mapping[int, int]) -> None:
         """Let the pages of new entries be fetched (feed → their number), where someone reads full texts."""
-        pages = self._full_texts.find_new_pages(new, AHEAD_MAX) if new else ()
-        jobs = [
-            Job(Task.FULL_TEXT, {"feed_id": feed, "entry_id": entry, "ahead": True}, Queue.ARTICLES_SYSTEM)
-            for feed, entry in pages
-        ]
-        with contextlib.suppress(StoreError):  # opening the entry requests it again
+        with contextlib.suppress(StoreError):  # opening an entry requests its page again
+            pages = self._full_texts.find_new_pages(new, AHEAD_MAX) if new else ()
+            jobs = [
+                Job(
+                    Task.FULL_TEXT, {"feed_id": feed, "entry_id": entry, "ahead": True}, Queue.ARTICLES_SYSTEM
+                )
+                for feed, entry in pages
+            ]
             self._jobs.enqueue_many(jobs)
 
     async def fetch(
