@@ -300,7 +300,7 @@ def test_what_asks_all_stores_sends_one_command_to_each(
         mapper = built.mappers.subscriptions
         for ask in (
             lambda: mapper.find_readers([1, 2]),
-            lambda: mapper.find_notified([1, 2], 1000),
+            lambda: mapper.find_notified([1, 2], 0, 1000),
             lambda: mapper.find_followers(1, 0, 50),
             lambda: mapper.find_readers_in_parts([1, 2], 1000, lambda _: True),
             lambda: mapper.set_start({1: 5, 2: 5}),

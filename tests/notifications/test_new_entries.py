@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from app.bootstrap.services import Services
-from app.gateways.notifications import notifications as gateway
 from app.models.accounts.actor import Actor
 from app.models.discussion.comments import NotificationKind, NotificationRow
 from app.services.notifications import texts
@@ -72,16 +71,6 @@ def test_nobody_is_notified_of_a_feed_that_was_left_paused_or_no_longer_chosen(
     assert [one.count for one in rows(services, ann)] == [1]
     services.subscriptions.unsubscribe(ann, feed)
     assert rows(services, ann) == []
-
-
-def test_readers_of_one_pull_are_bounded(
-    services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    people = [ann, *(add_user(services, name) for name in ("bob", "cid"))]
-    feeds = [services.subscriptions.update(who, subscribe(services, who), notify=True) for who in people]
-    monkeypatch.setattr(gateway, "READERS", 2)
-    publish(services, feeds[0].feed_id, "a")
-    assert sum(len(rows(services, who)) for who in people) == 2
 
 
 def test_devices_are_rung_for_new_entries(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from app import clock
@@ -245,8 +246,14 @@ class NotificationGateway:
         Returns:
             Whether the user is notified; false while the notification waits.
         """
-        event_id = f"entries.{feed_id}.{user_id}.{clock.to_millis(now)}"
-        event = WaitingNotification(event_id, now, user_id, NotificationKind.ENTRIES, feed_id, count=count)
+        event = WaitingNotification(
+            _make_entries_id(feed_id, user_id, now),
+            now,
+            user_id,
+            NotificationKind.ENTRIES,
+            feed_id,
+            count=count,
+        )
         return self._store_or_wait(event, now, ())
 
     def _wants(self, user_id: int, kind: NotificationKind) -> bool:
@@ -460,3 +467,9 @@ def _with(note: NotificationRow, people: Sequence[int], count: int, known: _Know
         return None
     faces = tuple(known.faces[i] for i in people[:KEPT])
     return dataclasses.replace(note, faces=faces, count=max(count, len(faces)))
+
+
+def _make_entries_id(feed_id: int, user_id: int, now: dt.datetime) -> str:
+    """Return the same id for the same event, in the form and order of other ids: seconds first."""
+    digest = hashlib.sha256(f"{feed_id}.{user_id}.{clock.to_millis(now)}".encode()).hexdigest()
+    return f"{int(now.timestamp()):08x}{digest[:16]}"

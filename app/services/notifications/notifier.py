@@ -150,24 +150,27 @@ class Notifier:
             at: when the entries were found, milliseconds since the epoch.
 
         Returns:
-            The number of readers in this batch.
+            The number of readers notified.
 
         Raises:
             StoreError: the store doesn't respond; some readers may have been notified.
         """
         readers, last = self._notes.find_notified([feed_id], after, READERS)
-        self._notify_readers(readers, {feed_id: count}, clock.from_millis(at))
+        told = self._notify_readers(readers, {feed_id: count}, clock.from_millis(at))
         if last is not None:
             self._jobs.enqueue(_entries_job(feed_id, count, last, at))
-        return len(readers)
+        return told
 
     def _notify_readers(
         self, readers: Iterable[tuple[int, int]], entries: Mapping[int, int], now: dt.datetime
-    ) -> None:
+    ) -> int:
+        told = 0
         for feed_id, user_id in readers:
             if self._notes.notify_entries(user_id, feed_id, entries[feed_id], now):
+                told += 1
                 self._events.notify_counts(user_id)
                 self._push.notify_devices(user_id, NotificationKind.ENTRIES, feed_id, now)
+        return told
 
     def deliver_waiting(self) -> int:
         """Store and announce notifications whose recipients couldn't be written to; return how many.
