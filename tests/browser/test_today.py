@@ -134,7 +134,7 @@ def test_today_is_first_and_keys_go_through_it(
         expect(page.locator("#entry-title")).to_have_text(title)
     eventually(lambda: site.services.reading.get_tree(ann).unread == 2)
     expect(page.locator("#rows .row")).to_have_count(6)
-    page.locator("#rows .section a", has_text="The Town").click()
+    page.locator("#rows .section h2 a", has_text="The Town").click()
     expect(page.locator(".pane-list h1")).to_have_text("The Town")
     page.go_back()
     expect(page.locator(".pane-list h1")).to_have_text("Today")

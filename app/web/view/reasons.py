@@ -15,7 +15,7 @@ _PORT = re.compile(r"(?:invalid port|port) ([0-9]+)(?: isn't allowed)?\Z")
 _LOCAL_NAME = re.compile(r"([a-z0-9.-]+) is a local name\Z")
 _LENGTH = re.compile(r"longer than ([0-9]+) characters\Z")
 _NO_HOST = N_("It has no valid host name.")
-_ADDRESS_FAULTS = {
+_ADDRESS_REASONS = {
     "isn't http:// or https://": N_("It doesn't begin with http:// or https://."),
     "contains spaces, control characters or a backslash": N_(
         "It contains spaces, control characters or a backslash."
@@ -55,5 +55,5 @@ def _describe_address(detail: str) -> str:
         return str(gettext("%(host)s is a name of a local network.", host=found[1]))
     if found := _LENGTH.search(detail):
         return str(gettext("It's longer than %(most)s characters.", most=format_number(int(found[1]))))
-    fault = _ADDRESS_FAULTS.get(detail.rpartition(": ")[2])
+    fault = _ADDRESS_REASONS.get(detail.rpartition(": ")[2])
     return str(gettext(fault)) if fault else ""
