@@ -131,6 +131,7 @@ def test_a_pasted_picture_goes_into_a_comment_and_can_be_removed_again(
     page.get_by_label("Description for people").fill("Pasted")
     page.get_by_role("button", name="Send").click()
     expect(page.get_by_alt_text("Pasted")).to_be_visible()
+    page.locator(".said summary").click()
     page.get_by_role("link", name="Edit").click()
     page.locator(".attach-list").get_by_role("button", name="Remove").click()
     page.locator("#f-text").fill("Without it.")

@@ -174,6 +174,8 @@ def _paging(d: Desk) -> None:
     d.eventually(lambda: d.page.evaluate(top) == 0)
     d.press("next-unread")
     d.opened(2)
+    d.press("full-text")
+    expect(d.page.get_by_role("button", name="Full text")).to_be_disabled()
 
 
 def _screen(d: Desk) -> None:
