@@ -1,5 +1,4 @@
 // The current stream and entry, with their addresses and history: "back" restores everything.
-import { act } from "./actions.js";
 import * as counts from "./counts.js";
 import * as list from "./list.js";
 import { drop, load } from "./net.js";
@@ -122,27 +121,23 @@ async function show(row, { push = true, pointed = false } = {}) {
   const came = await load(address(id), "article");
   if (came === null) return came;
   if (came === false) again(row);
-  article().scrollTop = 0;
-  fetchScripts();
-  rows.sync(id);
-  awaitText();
-  entitle();
+  arrive();
   if (over()) document.getElementById("entry-title")?.focus({ preventScroll: true });
   return came;
 }
 
-// The full text of an entry that hasn't come yet: asks for it, as the key does.
-const awaitText = () => article().querySelector("[data-full-wait]") && act("full-text");
-
-// Replaces the text of the open entry.
-export async function swap(url) {
-  const came = await track("article", load(url, "article"));
-  if (!came) return came;
+function arrive() {
   article().scrollTop = 0;
   fetchScripts();
   rows.sync(openId());
-  return came;
+  // Asks for a full text that hasn't come yet.
+  article().querySelector(".now")?.requestSubmit();
+  entitle();
+  return true;
 }
+
+// Replaces the text of the open entry.
+export const swap = (url) => track("article", load(url, "article").then((came) => came && arrive()));
 
 // Replaces an entry that failed to load: the text of another entry must never stay.
 function again(row) {

@@ -83,11 +83,11 @@ export function paintMany(some, read) {
 
 // Rows around it stay in sight too, unless it is pointed at: then it doesn't move away from the pointer.
 export function select(row, place = "nearest", pointed = false) {
-  // From here on the server's answer counts, unless it has not got this page's star yet.
-  if (row && !queue.waiting.has(`star ${row.dataset.id}`)) delete stars[row.dataset.id];
   const before = current();
   if (before && before !== row) before.removeAttribute("aria-current");
   if (!row) return;
+  // From here on the server's answer counts, unless it has not got this page's star yet.
+  if (!queue.waiting.has(`star ${row.dataset.id}`)) delete stars[row.dataset.id];
   list.reveal(row);
   row.setAttribute("aria-current", "true");
   row.style.scrollMarginBlock = pointed ? 0 : "";

@@ -58,7 +58,7 @@ def test_feed_with_full_texts_shows_them_at_once(site: Site, visit: Visit, ann: 
     site.services.subscriptions.update(ann, feed_id, full_text=True)
     page = visit(login="ann")
     page.keyboard.press("j")
-    expect(page.locator("#article [data-full-wait]")).to_be_visible()
+    expect(page.locator("#article").get_by_role("status")).to_be_visible()
     text = page.locator("#article .prose")
     expect(text).to_contain_text("Only a beginning")
     bring(site, page, PageSite())

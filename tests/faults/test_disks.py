@@ -39,6 +39,11 @@ def _running(server: Server) -> Iterator[psutil.Process]:
         server.stop()
 
 
+def _is_traced(pid: int) -> bool:
+    found = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/status")]
+    return all(re.search(r"^TracerPid:\t[1-9]", status, re.MULTILINE) for status in found)
+
+
 @contextlib.contextmanager
 def fail_flushes(process: psutil.Process) -> Iterator[None]:
     """Let each flush of a process report an error of the disk, inside the block."""
@@ -46,9 +51,8 @@ def fail_flushes(process: psutil.Process) -> Iterator[None]:
     command += ["-e", "trace=fsync,fdatasync", "-e", "inject=fsync,fdatasync:error=EIO", "-o", "/dev/null"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
         try:
-            # Attached as soon as the kernel says so.
-            status = Path(f"/proc/{process.pid}/status")
-            while not re.search(r"^TracerPid:\t[1-9]", status.read_text(), re.MULTILINE):
+            # Attached as soon as the kernel says so of all threads: any of them may flush.
+            while not _is_traced(process.pid):
                 assert tracer.poll() is None, tracer.stderr.read() if tracer.stderr else ""
             yield
         finally:
