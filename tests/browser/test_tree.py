@@ -292,6 +292,7 @@ def test_many_at_once_are_one_undo(site: Site, visit: Visit, ann: Actor, eventua
     expect(page.locator(".toast")).to_contain_text("Undone")
     assert shape(site, ann)["Art"] == []
     page.goto("/subscriptions?q=example")
+    page.locator("#every").check()
     page.locator("#whole").check()
     page.get_by_role("button", name="Unsubscribe").click()
     expect(page.locator(".empty")).to_be_visible()
