@@ -251,7 +251,17 @@ def _guess(body: bytes) -> str | None:
     found = cchardet.detect(sample)["encoding"]
     if found and _CONTROLS.search(sample):
         found = _SIBLINGS.get(found.lower(), found)
-    return lookup(found) or _python_codec(found) if found else None
+    guess = lookup(found) or _python_codec(found) if found else None
+    return guess if guess and _fits(guess, sample) else None
+
+
+def _fits(codec: str, sample: bytes) -> bool:
+    """Return whether a codec reads a sample without an error; its last character may be cut off."""
+    try:
+        codecs.getincrementaldecoder(codec)().decode(sample)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _python_codec(name: str) -> str | None:
