@@ -126,6 +126,27 @@ def test_narrow_pages_have_the_tree_in_a_drawer(
     expect(page.locator("#tree")).to_be_hidden()
 
 
+def test_the_tree_looks_the_same_on_every_page(site: Site, visit: Visit, ann: Actor) -> None:
+    """The styles of a page don't reach it."""
+    row = site.services.reading.load_page(ann, StreamQuery(StreamRef.parse("all"))).rows[0]
+    site.services.tags.change_tags(ann, row.id, add=["Later"])
+    site.services.tags.save_search(ann, "Roses", "rose")
+    page = visit(login="ann")
+    look = """(all) => all.map((one) => {
+      const { height } = one.getBoundingClientRect();
+      const { borderTopWidth, paddingTop, fontSize, fontWeight, color } = getComputedStyle(one);
+      return [one.tagName, height, borderTopWidth, paddingTop, fontSize, fontWeight, color].join(" ");
+    })"""
+    parts = "#tree :is(.fold, .tree-head, .tree-head .icon, a[data-stream], .folder > a)"
+    seen = {}
+    others = ("/subscriptions", "/settings", "/discover", "/imports", "/history", "/notifications", "/add")
+    for path in ("/people", f"/feeds/{row.feed_id}", *others):
+        page.goto(path)
+        seen[path] = page.eval_on_selector_all(parts, look)
+    assert len(seen["/people"]) > 5
+    assert {path: found for path, found in seen.items() if found != seen["/people"]} == {}
+
+
 def test_the_drawer_of_a_phone_begins_with_the_feeds(site: Site, visit: Visit, ann: Actor) -> None:
     """What the tab bar has isn't said twice; tags and saved searches fold, which this device remembers."""
     entry = site.services.reading.load_page(ann, StreamQuery(StreamRef.parse("all"))).rows[0].id
