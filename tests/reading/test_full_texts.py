@@ -296,7 +296,7 @@ def test_robots_txt_holds_for_pages_that_nobody_waits_for(
     assert site.requests[0].url == "https://site.example/robots.txt"
     assert len(site.requests) == (1 if expected else 2)
     if expected:
-        # A person who asks for the page is no robot.
+        # A person who asks for the page isn't a robot.
         assert request(services, ann, entry_id) is None
         assert fetch(services, ann, entry_id, site) is None
     # The rules are known now.

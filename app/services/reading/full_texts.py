@@ -178,7 +178,7 @@ class FullTextService:
         wait = self._find_wait(parse_host(url), urgent=not ahead)
         if wait > self._settings.full_text_patience:
             return None
-        await asyncio.sleep(wait)
+        await asyncio.sleep(wait)  # the rate limit of the host
         found = None
         async for page in fetcher.stream_fetches([self._make_request(feed_id, url)]):
             self._fetch_budget.charge_pictures(page.wire_bytes)
