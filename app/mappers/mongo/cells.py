@@ -7,12 +7,13 @@ Redis rises.
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pymongo.collection import Collection as Table
 from pymongo.database import Database
@@ -39,16 +40,36 @@ KEPT_PLACES = 50_000
 PAUSE_SECONDS = 2.0
 
 
-class ReadOnlyTable(Table[Doc]):
-    """A collection of a person who is being moved: every write raises :class:`MovingError`."""
+class PersonTable(Table[Doc]):
+    """A person's collection: each write finds out anew whether the person still lives there.
 
-    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise MovingError
+    So a mapper that keeps a table for several writes sends none to a cell that the person has left.
+    """
 
-    insert_one = insert_many = _refuse
-    update_one = update_many = replace_one = _refuse
-    delete_one = delete_many = bulk_write = _refuse
-    find_one_and_update = find_one_and_replace = find_one_and_delete = _refuse
+    _check: Callable[[], None]
+
+    def check_with(self, check: Callable[[], None]) -> PersonTable:
+        """Call ``check`` before each write; it raises MovingError."""
+        self._check = check
+        return self
+
+
+def _refuse_after_moves(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def write(self: PersonTable, *args: Any, **kwargs: Any) -> Any:
+        self._check()
+        return method(self, *args, **kwargs)
+
+    return write
+
+
+#: The methods of collections that write.
+WRITES = (
+    *("insert_one", "insert_many", "update_one", "update_many", "replace_one", "delete_one", "delete_many"),
+    *("bulk_write", "find_one_and_update", "find_one_and_replace", "find_one_and_delete"),
+)
+for _name in WRITES:
+    setattr(PersonTable, _name, _refuse_after_moves(getattr(Table, _name)))
 
 
 class PeopleTable:
@@ -80,11 +101,9 @@ class PeopleTable:
             return self._home
         if session is not None:
             return self._open(self._cells.get_store_of(session).database)
-        place = self._cells.find_place(user_id)
-        store = self._cells.get_store(place.cell)
-        if place.state is PlaceState.MIGRATING:
-            return ReadOnlyTable(store.database, self.name, **self._options)
-        return self._open(store.database)
+        cell = self._cells.find_place(user_id).cell
+        table = PersonTable(self._cells.get_store(cell).database, self.name, **self._options)
+        return table.check_with(functools.partial(self._cells.check_place, user_id, cell))
 
     def iterate_tables(self) -> Iterator[Table[Any]]:
         """Yield the collection of the home store, and those of all cells."""
@@ -286,6 +305,12 @@ class Cells:
         """Return whether a person lives in the home store."""
         return not self.is_spread or self.find_place(user_id).cell == HOME
 
+    def check_place(self, user_id: int, cell: str) -> None:
+        """Raise MovingError unless a person lives in a cell and isn't being moved."""
+        place = self.find_place(user_id)
+        if place.state is PlaceState.MIGRATING or place.cell != cell:
+            raise MovingError(user_id=user_id)
+
     def forget_places(self) -> None:
         """Read places again at their next use."""
         self._kept = {}
@@ -343,16 +368,14 @@ class Cells:
         """
         if not self.is_spread:
             return self.home.run_in_transaction(operation)
-        place = self.find_place(user_id)
+        cell = self.find_place(user_id).cell
 
         def run_unless_moving(session: Session) -> T:
             # At each attempt: it may repeat for seconds, and the mover only waits for open transactions.
-            found = self.find_place(user_id)
-            if found.state is PlaceState.MIGRATING or found.cell != place.cell:
-                raise MovingError(user_id=user_id)
+            self.check_place(user_id, cell)
             return operation(session)
 
-        return self.get_store(place.cell).run_in_transaction(run_unless_moving)
+        return self.get_store(cell).run_in_transaction(run_unless_moving)
 
     def prepare(self) -> None:
         """Create the indexes of people's data in all cells; safe to repeat.

@@ -460,14 +460,19 @@ class SubscriptionMapper:
         MongoDB's log is sequential, so the confirmation of the last write includes all writes before it, also
         those of other collections. This isn't true if the server restarts in between and the driver repeats
         the last write. So these writes aren't repeated. The driver may also notice a restart between two
-        writes and send the second one to the new server: callers compare :meth:`get_election`.
+        writes and send the second one to the new server, and the person may have moved to another cell:
+        callers compare :meth:`get_election`.
 
         Returns:
             The states before, by feed; None: the connection broke, and none of the writes is certain.
+
+        Raises:
+            MovingError: the person is being moved; some of the writes may be done.
         """
         found = dict[int, ReadState]()
-        database = self._subscriptions.get_database(user_id, write=True)
         for place, (feed_id, numbers) in enumerate(seqs.items(), 1):
+            # Each time: a move waits for one command, not for all of them.
+            database = self._subscriptions.get_database(user_id, write=True)
             try:
                 reply = database.command(
                     "findAndModify",
