@@ -793,10 +793,13 @@ class Settings:
         1000, "Discoverable people compared to find readers with similar feeds", _between(1, 1e5)
     )
     shared_rows: int = _row(20, "Shares per page of a shared stream and in its feeds", _between(1, 200))
+    stream_feed_rows: int = _row(
+        50, "Entries in the feed of a person's list at a secret address", _between(1, 200)
+    )
     reshares_counted: int = _row(50, "Highest number of re-shares counted per share", _between(1, 1000))
     shares_per_hour: int = _row(120, "Shares and posts per user and hour", _between(1, 1e6))
     follows_per_hour: int = _row(200, "People that one user may follow per hour", _between(1, 1e6))
-    tokens_max: int = _row(50, "App passwords and access tokens per user", _between(1, 1000))
+    tokens_max: int = _row(50, "App passwords, access tokens and feed addresses per user", _between(1, 1000))
     changes_days: int = _row(
         30, "Days that reader apps can sync read, star and tag changes", _between(1, 400)
     )

@@ -21,6 +21,7 @@ from app.bootstrap.imports import ImportServices
 from app.bootstrap.media import MediaServices
 from app.bootstrap.operations import OperationsServices
 from app.bootstrap.privacy import PrivacyServices
+from app.bootstrap.stream_feeds import StreamFeedServices
 from app.bootstrap.sync import SyncServices
 from app.config import Settings
 from app.errors import CellError
@@ -37,6 +38,7 @@ class Services(
     SyncServices,
     ImportServices,
     DiscussionServices,
+    StreamFeedServices,
     MediaServices,
 ):
     """All services of a process; see :func:`build`. One base class per domain builds its services."""

@@ -72,6 +72,7 @@ from app.gateways.sharing.pages import SharedGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.secrecy import SecrecyGateway
 from app.gateways.sharing.shares import SharingGateway
+from app.gateways.sharing.stream_feeds import StreamFeedGateway
 from app.gateways.sharing.trends import TrendGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.folders import FolderGateway
@@ -403,6 +404,7 @@ class Gateways:
             hub=hub.get_hub_url(settings),
             pictures=build_picture_signer(settings),
         )
+        self.stream_feeds = StreamFeedGateway(settings.own_origin, build_picture_signer(settings))
         self.grouping = GroupingGateway(
             subscriptions=m.subscriptions,
             profiles=m.profiles,

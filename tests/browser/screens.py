@@ -53,6 +53,16 @@ def _two_strokes(page: Page) -> None:
     page.locator(".chord").evaluate("(hint) => { hint.hidden = false; }")
 
 
+def _feed_made(page: Page) -> None:
+    page.locator("form[action$='/apps/feed'] .btn").click()
+    for shown in ("#v-secret", "#v-secret-json"):
+        page.locator(shown).evaluate(
+            "(code) => { code.textContent = code.textContent.replace("
+            "/feed\\/[^\\/]+/, 'feed/Zr8Tn5Yb1Hd6Jf4Gm0CapK3v9sXq7Lw2'); }"
+        )
+    _calm(page)
+
+
 def _made(page: Page) -> None:
     page.locator("form[action$='/apps/password'] .btn").click()
     # Another one each time: in pictures it is always the same.
@@ -316,6 +326,7 @@ SCREENS: tuple[Screen, ...] = (
         )
     ),
     Screen("apps-made", "/settings/apps?app=unread", _made),
+    Screen("apps-feed-made", "/settings/apps?stream=starred", _feed_made),
     Screen("apps-clients", "/settings/apps/clients"),
     Screen("api-docs", "/api/docs"),
     Screen("api-docs-operation", "/api/docs#listEntries", _operation, stranger=True),

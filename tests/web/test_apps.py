@@ -185,7 +185,7 @@ def test_W04_what_is_anothers_is_not_there(ann: Visitor, services: Services, vis
 def test_W11_the_password_is_asked_for(ann: Visitor, services: Services, db: Any) -> None:
     before = clock.now() - dt.timedelta(seconds=services.settings.proof_ttl + 1)
     db.sessions.update_many({}, {"$set": {"created": before}})
-    assert ann.get("/settings/apps").text.count('name="proof"') == 2, "each form asks"
+    assert ann.get("/settings/apps").text.count('name="proof"') == 3, "each form asks"
     for path, form in (("password", {"name": "Phone", "fever": "1"}), ("token", {"name": "x", "share": "1"})):
         for proof in ("", "wrong"):
             refused = ann.post(f"/settings/apps/{path}", {**form, "proof": proof})
@@ -236,7 +236,7 @@ def test_one_may_have_so_many(ann: Visitor, services: Services, monkeypatch: pyt
         make(ann, name=f"App {n}")
     refused = ann.post("/settings/apps/password", {"name": "One more"})
     assert refused.status_code == 413
-    assert "at most 3 app passwords and access tokens" in refused.text
+    assert "at most 3 app passwords, access tokens and feed addresses" in refused.text
 
 
 def test_one_may_have_so_many_also_at_one_moment(ann: Visitor, services: Services) -> None:

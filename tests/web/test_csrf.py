@@ -33,7 +33,7 @@ def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
     examples |= {"import_id": 17, "slug": "science", "share_id": 17, "comment_id": 17}
     examples |= {"export_id": "0" * 32, "upload_id": "0" * 32, "file_id": 17}
     examples |= {"export_id": "0" * 32}
-    examples |= {"size": "w640", "signature": "x", "data": "x", "handle": "x"}
+    examples |= {"size": "w640", "signature": "x", "data": "x", "handle": "x", "secret": "x"}
     for rule in app.url_map.iter_rules():
         if method in (rule.methods or ()) and not is_for_apps(rule.endpoint):
             given = dict(rule.defaults or {})
@@ -94,6 +94,8 @@ def test_W03_what_needs_no_token_looks_at_no_cookie(app: Flask, ann: Visitor) ->
         "websub.confirm",
         "sharedfeeds.serve_atom",
         "sharedfeeds.serve_json_feed",
+        "stream_feeds.serve_atom",
+        "stream_feeds.serve_json_feed",
     }
     for rule, path in rules(app, "POST"):
         if rule.endpoint in FOR_PROGRAMS:

@@ -326,6 +326,8 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "shared.show_stream",
         "sharedfeeds.serve_atom",
         "sharedfeeds.serve_json_feed",
+        "stream_feeds.serve_atom",
+        "stream_feeds.serve_json_feed",
         "sign_in.check_name",
         "sign_in.log_in",
         "sign_in.show_log_in",

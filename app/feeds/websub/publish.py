@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import re
 from collections.abc import Sequence
 from html import escape
 from typing import Any, Final
@@ -17,6 +16,8 @@ from urllib.parse import quote
 from lxml import etree
 
 from app.feeds.html import text
+from app.feeds.websub import atom
+from app.feeds.websub.atom import LANGUAGE, add_author, add_element, add_link, clean_text, format_time
 from app.models.feeds.chain import (
     JSON_NAME,
     NAMESPACE,
@@ -36,10 +37,7 @@ from app.models.sharing.sharing import Profile, Sharer, ShareVisibility
 
 #: The version of the output: increase it with each change, so that readers fetch their feeds again.
 VERSION: Final = 2
-_ATOM: Final = "http://www.w3.org/2005/Atom"
-_NAMESPACES: dict[str, str] = {None: _ATOM, PREFIX: NAMESPACE}  # type: ignore[dict-item]  # not in the stubs
-_XML: Final = "{http://www.w3.org/XML/1998/namespace}"
-_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NAMESPACES: dict[str, str] = {None: atom.NAMESPACE, PREFIX: NAMESPACE}  # type: ignore[dict-item]  # not in the stubs
 _TITLE = 80
 
 
@@ -58,43 +56,42 @@ def find_last_modified(profile: Profile, items: Sequence[SharedItem]) -> dt.date
 def render_atom(publication: Publication) -> bytes:
     """Return an Atom feed."""
     who, here = publication.profile, build_page_url(publication.origin, publication.profile.handle)
-    feed = etree.Element(f"{{{_ATOM}}}feed", nsmap=_NAMESPACES)
-    _add(feed, "id", make_tag_uri(publication.origin, "stream", who.feed_id))
-    _add(feed, "title", who.name)
+    feed = etree.Element(f"{{{atom.NAMESPACE}}}feed", nsmap=_NAMESPACES)
+    add_element(feed, "id", make_tag_uri(publication.origin, "stream", who.feed_id))
+    add_element(feed, "title", who.name)
     if who.bio:
-        _add(feed, "subtitle", who.bio)
-    _add(feed, "updated", _time(find_last_modified(who, publication.items)))
-    _author(feed, who.name, here)
-    _link(feed, "self", f"{here}/atom.xml", "application/atom+xml")
-    _link(feed, "alternate", here, "text/html")
+        add_element(feed, "subtitle", who.bio)
+    add_element(feed, "updated", format_time(find_last_modified(who, publication.items)))
+    add_author(feed, who.name, here)
+    add_link(feed, "self", f"{here}/atom.xml", "application/atom+xml")
+    add_link(feed, "alternate", here, "text/html")
     if publication.hub:
-        _link(feed, "hub", publication.hub)
+        add_link(feed, "hub", publication.hub)
     for item in publication.items:
-        _entry(etree.SubElement(feed, f"{{{_ATOM}}}entry"), publication, item)
+        _entry(etree.SubElement(feed, f"{{{atom.NAMESPACE}}}entry"), publication, item)
     return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
 
 
 def _entry(node: etree._Element, what: Publication, item: SharedItem) -> None:
     here, original = build_page_url(what.origin, item.by.handle, item.id), _original(item)
-    _add(node, "id", make_share_id(what.origin, item.id))
-    _add(node, "title", _title(item))
-    _add(node, "published", _time(item.share.at))
-    _add(node, "updated", _time(item.changed))
+    add_element(node, "id", make_share_id(what.origin, item.id))
+    add_element(node, "title", _title(item))
+    add_element(node, "published", format_time(item.share.at))
+    add_element(node, "updated", format_time(item.changed))
     if author := _written_by(item):
-        _author(node, author)
-    _link(node, "alternate", original or here, "text/html")
+        add_author(node, author)
+    add_link(node, "alternate", original or here, "text/html")
     if original:
-        _link(node, "related", here, "text/html")
+        add_link(node, "related", here, "text/html")
     for address in _via(what.origin, item):
-        _link(node, "via", address)
+        add_link(node, "via", address)
     for url, kind, one in _files(what.origin, item):
-        link = etree.SubElement(node, f"{{{_ATOM}}}link", rel="enclosure", type=kind, href=url)
-        link.set("title", _clean(one.alt or one.name))
-        if not one.is_picture:
-            link.set("length", str(one.size))
-    content = _add(node, "content", _content(what, item) + _render_pictures(what.origin, item), type="html")
+        size = {} if one.is_picture else {"length": str(one.size)}
+        add_link(node, "enclosure", url, kind, title=one.alt or one.name, **size)
+    html = _content(what, item) + _render_pictures(what.origin, item)
+    content = add_element(node, "content", html, type="html")
     if item.language:
-        content.set(f"{_XML}lang", item.language)
+        content.set(LANGUAGE, item.language)
     node.append(
         etree.fromstring(f'<x xmlns:{PREFIX}="{NAMESPACE}">{to_xml(build_chain(what.origin, item))}</x>')[0]
     )
@@ -125,8 +122,8 @@ def _item(what: Publication, item: SharedItem) -> dict[str, Any]:
         "title": _title(item),
         "content_html": _content(what, item) + _render_pictures(what.origin, item),
         **({"image": image} if (image := _image(what, item)) else {}),
-        "date_published": _time(item.share.at),
-        "date_modified": _time(item.changed),
+        "date_published": format_time(item.share.at),
+        "date_modified": format_time(item.changed),
         **({"authors": [{"name": author}]} if author else {}),
         **({"language": item.language} if item.language else {}),
         **({"attachments": [_attachment(*found) for found in files]} if files else {}),
@@ -211,36 +208,8 @@ def _attachment(url: str, kind: str, one: Attachment) -> dict[str, Any]:
 
 def _render_pictures(origin: str, item: SharedItem) -> str:
     return "".join(
-        f'<p><img src="{origin}/m/{one.file_id}/w1280" alt="{escape(_clean(one.alt))}"'
+        f'<p><img src="{origin}/m/{one.file_id}/w1280" alt="{escape(clean_text(one.alt))}"'
         f' width="{one.width}" height="{one.height}"></p>'
         for one in item.share.files
         if one.is_picture
     )
-
-
-def _add(parent: etree._Element, tag: str, words: str, **attributes: str) -> etree._Element:
-    node = etree.SubElement(parent, f"{{{_ATOM}}}{tag}", attributes)
-    node.text = _clean(words)
-    return node
-
-
-def _author(parent: etree._Element, who: str, address: str = "") -> None:
-    node = etree.SubElement(parent, f"{{{_ATOM}}}author")
-    _add(node, "name", who)
-    if address:
-        _add(node, "uri", address)
-
-
-def _link(parent: etree._Element, rel: str, address: str, kind: str = "") -> None:
-    node = etree.SubElement(parent, f"{{{_ATOM}}}link", rel=rel, href=_clean(address))
-    if kind:
-        node.set("type", kind)
-
-
-def _clean(words: str) -> str:
-    """Return the text without characters that XML can't hold."""
-    return _NO_XML.sub("", words)
-
-
-def _time(when: dt.datetime) -> str:
-    return when.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -33,6 +33,9 @@ class TokenGateway:
         if token.kind is TokenKind.API:
             secret = PREFIX + secrets.token_urlsafe(32)
             return self._tokens.add(token, Secrets(_hash(secret))), secret
+        if token.kind is TokenKind.FEED:
+            secret = secrets.token_urlsafe(24)
+            return self._tokens.add(token, Secrets(_hash(secret))), secret
         secret = "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
         fever = tuple(_hash(key) for key in _fever_keys(user, secret)) if token.fever else ()
         token = dataclasses.replace(token, fever_name=make_name_key(user.name) if token.fever else "")
@@ -43,6 +46,10 @@ class TokenGateway:
     def find_api_caller(self, secret: str, agent: str) -> Caller | None:
         """Return the caller that an access token of the REST API belongs to."""
         return self._caller(self._tokens.find_by_secret(_hash(secret), TokenKind.API), agent)
+
+    def find_feed_caller(self, secret: str, agent: str) -> Caller | None:
+        """Return the caller that a feed address belongs to, by its secret part."""
+        return self._caller(self._tokens.find_by_secret(_hash(secret), TokenKind.FEED), agent)
 
     def find_app_caller(self, login: str, password: str, agent: str) -> Caller | None:
         """Return the caller that an app password belongs to, if the name or address is theirs too."""

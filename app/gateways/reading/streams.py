@@ -208,9 +208,16 @@ class StreamGateway:
         now: dt.datetime,
         show: Show = Show.ALL,
         ranking: tuple[EntryKey, ...] | None = None,
+        is_stored: bool = True,
     ) -> Snapshot:
-        """Store the current state of a stream for paging; one of the same content may be a bit older."""
+        """Store the current state of a stream for paging; one of the same content may be a bit older.
+
+        Args:
+            is_stored: False: only return it, for a list without further pages.
+        """
         snapshot = Snapshot(secrets.token_urlsafe(16), user_id, ref, sort, now, feeds, show, ranking)
+        if not is_stored:
+            return snapshot
         token = self._snapshots.add(snapshot, expires)
         return snapshot if token == snapshot.token else dataclasses.replace(snapshot, token=token)
 

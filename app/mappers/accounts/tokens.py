@@ -1,6 +1,7 @@
 """App passwords and access tokens: the collection ``tokens``.
 
-    {_id, user_id, kind, name, created, scopes, secret, auth?, fever?, fever_name?, used?, agent?, expires?}
+    {_id, user_id, kind, name, created, scopes, secret, auth?, fever?, fever_name?, stream?, used?, agent?,
+     expires?}
 
 ``secret``, ``auth`` and ``fever`` are hashes of the secrets that programs send
 (:class:`app.models.accounts.token.Secrets`).
@@ -58,6 +59,8 @@ class TokenMapper:
         if secrets.fever:
             doc["fever"] = [Binary(key) for key in secrets.fever]
             doc["fever_name"] = token.fever_name
+        if token.stream:
+            doc["stream"] = token.stream
         if token.expires is not None:
             doc["expires"] = token.expires
         while True:
@@ -132,4 +135,5 @@ def _token(doc: Doc) -> Token:
         expires=doc.get("expires"),
         agent=doc.get("agent", ""),
         fever_name=doc.get("fever_name", ""),
+        stream=doc.get("stream", ""),
     )

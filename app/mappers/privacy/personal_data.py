@@ -156,7 +156,7 @@ class PersonalDataMapper:
     @translate_errors
     def list_tokens(self, user_id: int) -> list[dict[str, Any]]:
         """Return a user's app passwords and access tokens, without their secrets."""
-        shown = dict.fromkeys(("kind", "name", "scopes", "created", "used", "agent", "expires"), 1)
+        shown = dict.fromkeys(("kind", "name", "scopes", "stream", "created", "used", "agent", "expires"), 1)
         found = self._home["tokens"].find({"user_id": user_id}, {"_id": 0, **shown})
         return list(found.sort("created", 1))
 

@@ -47,6 +47,8 @@ class TokenKind(enum.StrEnum):
     APP = "app"
     #: A bearer token of the REST API.
     API = "api"
+    #: The secret part of a feed address: it opens one list and nothing else.
+    FEED = "feed"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Token:
         scopes: an app password has all of them.
         fever: whether it also opens the Fever API, whose apps send an MD5 of token and user name.
         fever_name: the normalized user name at creation time, for that MD5.
+        stream: of a feed address: the text form of the list that it opens.
         used: last use, at most five minutes out of date.
         agent: the program's own description at that time.
         expires: None: valid until revoked.
@@ -74,6 +77,7 @@ class Token:
     expires: dt.datetime | None = None
     agent: str = ""
     fever_name: str = ""
+    stream: str = ""
 
     @property
     def permissions(self) -> frozenset[Permission]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
+from app.models.feeds.parsed import Enclosure
 from app.models.media.addresses import MediaKeys, SignedPicture
 from app.models.media.rewriting import PictureTag, list_pictures, rewrite_pictures, write_link, write_picture
 
@@ -35,12 +39,31 @@ class PictureSigner:
 
         Pictures of this server keep their address.
         """
-        if not url or not url.startswith(("https://", "http://")):
+        if not url or not url.lower().startswith(("https://", "http://")):
+            return None
+        if any(c.isspace() or ord(c) < 32 for c in url):
             return None
         if self._keys is None or url.startswith(f"{self._origin}/"):
             return url
         path = self._keys.sign(SignedPicture(url, page))
         return f"{self._origin}{path}" if path else None
+
+    def sign_files(self, files: Sequence[Enclosure], page: str | None) -> list[Enclosure]:
+        """Return an entry's files; those that programs load without a click come from this server.
+
+        Pictures whose address can't be signed are left out.
+        """
+        signed = []
+        for file in files:
+            if not (file.is_picture or (file.type or "").lower().startswith("image/")):
+                signed.append(file)
+            elif url := self.sign_url(file.url, page):
+                # What this server draws has another type and length.
+                is_drawn = url != file.url
+                signed.append(
+                    dataclasses.replace(file, url=url, type="image/webp", length=None) if is_drawn else file
+                )
+        return signed
 
     def _render(self, tag: PictureTag, page: str | None) -> str:
         address = self.sign_url(tag.url, page)

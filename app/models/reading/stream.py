@@ -161,6 +161,7 @@ class StreamQuery:
         limit: rows, None for the setting ``page_size``.
         show: unread entries only, as of the first page: entries read since then stay.
         with_bodies: include the rows' texts.
+        once: only the first page is wanted, so no snapshot is stored.
     """
 
     ref: StreamRef
@@ -170,6 +171,7 @@ class StreamQuery:
     limit: int | None = None
     show: Show = Show.ALL
     with_bodies: bool = False
+    once: bool = False
 
 
 class SourceFeed(NamedTuple):

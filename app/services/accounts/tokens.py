@@ -1,4 +1,4 @@
-"""App passwords and access tokens: created, listed, revoked, and checked at each request."""
+"""App passwords, access tokens and feed addresses: created, listed, revoked, and checked at each request."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from app.gateways.accounts.tokens import TokenGateway, build_reader_auth
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Caller, Quota, Scope, Token, TokenKind
 from app.models.accounts.user import Session
+from app.models.reading.stream import StreamRef
 from app.ports import EventPort
 from app.services.access import Limiter, refuse_after, require_permission, throttle
 from app.services.accounts.admin_accounts import AdminAccountService
@@ -105,6 +106,18 @@ class TokenService:
         token = Token(0, actor.user_id, TokenKind.API, self._name(name), now, wanted, expires=expires)
         return self._make(actor, session, token, proof)
 
+    def make_feed_address(
+        self, actor: Actor, session: Session, name: str, ref: StreamRef, *, proof: str = ""
+    ) -> tuple[Token, str]:
+        """Create the secret address of a list; callers check that the actor has this list.
+
+        Raises:
+            As :meth:`make_app_password`.
+        """
+        now, only = clock.now(), (Scope.READ,)
+        token = Token(0, actor.user_id, TokenKind.FEED, self._name(name), now, only, stream=str(ref))
+        return self._make(actor, session, token, proof)
+
     def _name(self, name: str) -> str:
         found = " ".join(check_text(name, "name", limit=NAME, empty=True).split())
         if not found:
@@ -129,8 +142,8 @@ class TokenService:
 
     def _full(self) -> TooLargeError:
         return TooLargeError(
-            "You can have at most %(limit)s app passwords and access tokens. Revoke one you don't "
-            "use anymore.",
+            "You can have at most %(limit)s app passwords, access tokens and feed addresses. Revoke one "
+            "you don't use anymore.",
             limit=self._settings.tokens_max,
         )
 
@@ -199,6 +212,18 @@ class TokenService:
             As :meth:`get_api_caller`.
         """
         return self._known(self._tokens.find_reader_caller(auth, client.agent), counted)
+
+    def get_feed_caller(self, secret: str, client: Client) -> Caller:
+        """Return the caller that a list's secret address belongs to, and count the request.
+
+        Raises:
+            NotFoundError: there is no such address, or it was revoked.
+            RateLimitedError: too many requests within a minute.
+        """
+        found = self._tokens.find_feed_caller(secret, client.agent)
+        if found is None:
+            raise NotFoundError("This feed address doesn't exist, or its owner has revoked it.")
+        return self._known(found)
 
     def get_fever_caller(self, key: str, client: Client) -> Caller:
         """Return the caller that a Fever key belongs to, and count the request.

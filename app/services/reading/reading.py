@@ -200,6 +200,7 @@ class ReadingService:
             now=now,
             show=query.show,
             ranking=ranking,
+            is_stored=not query.once,
         )
         page = self._pages.make(snapshot, None, limit, sources, with_bodies=query.with_bodies)
         if query.ref.kind is StreamKind.SEARCH:

@@ -44,6 +44,7 @@ from app.web.pages.share import bp as share
 from app.web.pages.shared import bp as shared
 from app.web.pages.sharedfeeds import bp as sharedfeeds
 from app.web.pages.sign_in import bp as sign_in
+from app.web.pages.stream_feeds import bp as stream_feeds
 from app.web.pages.stream_views import bp as look
 from app.web.pages.subscriptions import bp as subscriptions
 from app.web.pages.tags import bp as tags
@@ -90,6 +91,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     websub,
     shared,
     sharedfeeds,
+    stream_feeds,
     hub,
     uploads,
     rest_uploads,

@@ -5,7 +5,6 @@ By default no site sees who reads: pages load its pictures from this server.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 from html import escape, unescape
@@ -183,7 +182,7 @@ def sign_pictures(markup: str, page: str | None) -> str:
 
 def sign_picture(url: str | None, page: str | None) -> str | None:
     """Return the address of a picture for programs; None without one."""
-    return _get_signer().sign_url(keep_http_url(url), page)
+    return _get_signer().sign_url(url, page)
 
 
 def sign_files(files: Sequence[Enclosure], page: str | None) -> list[Enclosure]:
@@ -191,17 +190,7 @@ def sign_files(files: Sequence[Enclosure], page: str | None) -> list[Enclosure]:
 
     Pictures whose address can't be signed are left out.
     """
-    signed = []
-    for file in files:
-        if not (file.is_picture or (file.type or "").lower().startswith("image/")):
-            signed.append(file)
-        elif url := sign_picture(file.url, page):
-            # What this server draws has another type and length.
-            is_drawn = url != file.url
-            signed.append(
-                dataclasses.replace(file, url=url, type="image/webp", length=None) if is_drawn else file
-            )
-    return signed
+    return _get_signer().sign_files(files, page)
 
 
 def _get_signer() -> PictureSigner:
