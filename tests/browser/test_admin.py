@@ -113,3 +113,29 @@ def test_large_words_fit_a_phone(site: Site, visit: Visit, root: str) -> None:
         page.goto(f"/admin{path}")
         page.evaluate("document.documentElement.style.fontSize = '200%'")
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], path
+
+
+def test_tables_of_a_phone_are_whole_and_name_their_columns(site: Site, visit: Visit, root: str) -> None:
+    _fill(site.services)
+    page = visit(login=root, size=PHONE)
+    for path, region in (("", "Queues"), ("", "Workers on farm"), ("/users", "Users"), ("/jobs", "Running")):
+        page.goto(f"/admin{path}")
+        table = page.get_by_role("region", name=region)
+        expect(table).to_be_visible()
+        assert table.evaluate("(e) => e.scrollWidth <= e.clientWidth"), region
+        bare = table.locator("tbody td:not([data-label], .state)")
+        expect(bare).to_have_count(0)
+        expect(table.locator("tbody td:visible").first).to_be_visible()
+
+
+def test_a_queue_on_a_phone_shows_its_state_and_no_zeros(site: Site, visit: Visit, root: str) -> None:
+    _fill(site.services)
+    page = visit(login=root, size=PHONE)
+    page.goto("/admin")
+    rows = page.get_by_role("region", name="Queues").locator("tbody tr")
+    idle, paused = rows.filter(has_text="suspects"), rows.filter(has_text="import")
+    assert idle.inner_text().split() == ["suspects", "active"]
+    assert paused.inner_text().split() == ["import", "paused"]
+    # The badge stays on the line of its queue.
+    heights = [row.evaluate("(e) => e.offsetHeight") for row in (idle, paused)]
+    assert max(heights) - min(heights) <= 1, heights

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from app import clock
 from app.models.feeds.discovery import Discovered
+from app.models.subscriptions.folder import FolderEditMode
 from tests.browser.conftest import Site
 from tests.browser.test_list_rules import subscribe
 from tests.support.reader import add_user
@@ -75,6 +76,29 @@ def test_subscriptions_offer_what_one_can_do_once_something_is_selected(
     expect(unsubscribe).to_be_visible()
     page.locator(".feeds input[type=checkbox]").first.uncheck()
     expect(unsubscribe).to_be_hidden()
+
+
+def test_subscriptions_of_a_phone_take_two_lines_each(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    feed_id = subscribe(site, ann, 3)
+    site.services.subscriptions.update(ann, feed_id, title="A feed whose name is longer than a phone is wide")
+    for name in ("Long reads for quiet Sunday mornings", "News"):
+        folder = site.services.folders.create(ann, name)
+        site.services.folders.place_feeds(ann, [feed_id], [folder.id], FolderEditMode.ADD)
+    page = visit(login="ann", size=(390, 844))
+    page.goto("/subscriptions")
+    row = page.locator(".feeds tbody tr").first
+    box = row.bounding_box()
+    assert box is not None
+    assert box["height"] <= 64
+    assert row.locator(".num").inner_text() == "3"
+    # Beside its box and its folders, all of a row leads to the feed.
+    page.mouse.click(box["x"] + box["width"] - 8, box["y"] + box["height"] - 8)
+    page.wait_for_url(f"**/feeds/{feed_id}")
+    page.go_back()
+    row.get_by_role("checkbox").check()
+    row.get_by_role("link", name="Long reads").click()
+    page.wait_for_url("**/subscriptions?*folder=*")
 
 
 def test_choices_save_themselves_and_texts_keep_save_in_sight(site: Site, visit: Visit) -> None:
