@@ -30,6 +30,7 @@ FOREIGN = {
     "app.gateways.feeds.digest": {"random"},
     "app.gateways.privacy.zip_writer": {"writable"},
     "app.mappers.mongo.write_listener": {"started", "succeeded", "failed"},
+    "app.mappers.mongo.cell_client": {"started", "succeeded", "failed"},
     "app.logs": {"debug", "info", "warning", "error"},
     "app.monitoring.metrics": {"collect"},
     "app.runtime.redis_connections": {"aclose"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pymongo
@@ -16,6 +16,7 @@ from pymongo import monitoring
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
+from app.mappers.mongo.cell_client import open_client
 
 #: Parts of a command that say nothing of what is asked for.
 _ENVELOPE = frozenset(
@@ -88,12 +89,17 @@ def _sort_ids(value: Any) -> Any:
 
 def add_listener(monkeypatch: pytest.MonkeyPatch, listener: monitoring.CommandListener) -> None:
     """Let every connection that a store opens from now on report to a listener."""
-    original = pymongo.MongoClient
+    for name, original in (
+        ("app.mappers.mongo.store.MongoClient", pymongo.MongoClient),
+        ("app.mappers.mongo.cells.open_client", open_client),
+    ):
 
-    def connect(*args: Any, event_listeners: Any = (), **options: Any) -> Any:
-        return original(*args, **options, event_listeners=[*event_listeners, listener])
+        def connect(
+            *args: Any, event_listeners: Any = (), original: Callable[..., Any] = original, **options: Any
+        ) -> Any:
+            return original(*args, **options, event_listeners=[*event_listeners, listener])
 
-    monkeypatch.setattr("app.mappers.mongo.store.MongoClient", connect)
+        monkeypatch.setattr(name, connect)
 
 
 @contextlib.contextmanager

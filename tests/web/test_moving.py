@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
 from pymongo.database import Database
 
-from app import create_app
+from app import clock, create_app
+from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.errors import MovingError
+from app.config import Settings
+from app.errors import CellError, MovingError
+from app.mappers.mongo import cells, store
 from app.models.operations.cells import HOME, Place, PlaceState
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.web.security.sessions import get_cookie_name
 from tests.sharing.conftest import People
-from tests.support.cells import CELL, cell_db, second_cell, settings
+from tests.support.cells import CELL, SecondCell, cell_db, second_cell, settings
 from tests.sync.rest.world import World
 from tests.web.conftest import Visitor
 from tests.web.test_access import MATRIX
@@ -55,3 +59,50 @@ def test_while_an_account_moves_no_read_is_refused(
 def _paths(w: World) -> list[str]:
     rules = [rule for rule, method in MATRIX if method == "GET" and rule not in LEFT_OUT]
     return [fill(rule, w) for rule in rules]
+
+
+#: Pages that read a person's data by different ways: lists, search, counts and settings.
+PAGES = (
+    "/read",
+    "/read/tree",
+    "/history",
+    "/tags",
+    "/add",
+    "/subscriptions",
+    "/notifications",
+    "/api/counts",
+)
+
+
+def test_after_the_first_page_nobody_waits_for_a_cell_that_is_down(
+    settings: Settings,
+    services: Services,
+    cell_db: Database[Any],
+    second_cell: SecondCell,
+    w: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    services.mover.start(w.who.user_id, CELL)
+    assert services.mover.run(w.who.user_id, clock.now()).state == "moved"
+    token = services.gateways.sessions.open_session(w.who.user_id, agent="", address="")
+    monkeypatch.setattr(store, "TIMEOUT_MS", 300)
+    monkeypatch.setattr(cells, "PAUSE_SECONDS", 600.0)
+    found = dict[str, tuple[int, bool]]()
+    second_cell.kill()
+    try:
+        for path in (*PAGES, f"/entries/{w.real['theirs']}/tags"):
+            with contextlib.closing(bootstrap.build(settings)) as built:
+                visitor = Visitor(create_app(settings, built).test_client())
+                visitor.client.set_cookie(get_cookie_name(secure=False), token)
+                found[path] = visitor.get(path).status_code, _is_paused(built)
+    finally:
+        second_cell.start()
+    assert found == dict.fromkeys(found, (503, True))
+
+
+def _is_paused(services: Services) -> bool:
+    try:
+        services.cells.get_store(CELL)
+    except CellError:
+        return True
+    return False

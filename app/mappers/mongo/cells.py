@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
+from pymongo import MongoClient
 from pymongo.collection import Collection as Table
 from pymongo.database import Database
 from pymongo.errors import ConnectionFailure, PyMongoError
@@ -22,6 +23,7 @@ from pymongo.errors import ConnectionFailure, PyMongoError
 from app import logs
 from app.errors import CellError, MovingError, StoreError
 from app.mappers.mongo import errors, ids
+from app.mappers.mongo.cell_client import open_client
 from app.mappers.mongo.indexes import ensure_cell_indexes
 from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.mappers.mongo.store import Doc, Session, Store
@@ -162,7 +164,6 @@ class PeopleTable:
                     raise store.make_error(e) from e
             except CellError:
                 _log.warning("cell_left_out", cell=cell, collection=self.name)
-            errors.note_cell(None)
         return found
 
     def group_by_people(self, user_ids: Collection[int]) -> Iterator[tuple[Table[Any], list[int]]]:
@@ -182,10 +183,13 @@ class CellStore(Store):
     """The replica set of a cell. After a failed connection it is left alone for a moment."""
 
     def __init__(self, uri: str, database: str, name: str, log: ChangeLog | None = None) -> None:
-        super().__init__(uri, database, log)
         self.name = name
         self._lock = threading.Lock()
         self._failed_until = 0.0
+        super().__init__(uri, database, log)
+
+    def _open_client(self, uri: str, **options: Any) -> MongoClient[Doc]:
+        return open_client(self, uri, **options)
 
     def check_pause(self) -> None:
         """Raise CellError if the cell didn't respond a moment ago; one call at a time may try again."""
@@ -205,7 +209,8 @@ class CellStore(Store):
 
     def note_success(self) -> None:
         """Record that the cell responds."""
-        self._failed_until = 0.0
+        if self._failed_until:
+            self._failed_until = 0.0
 
     def make_error(self, error: PyMongoError) -> StoreError:
         """Return the error for people, after recording a failed connection."""
@@ -325,16 +330,12 @@ class Cells:
         if store is None:
             raise CellError(cell=cell)
         if isinstance(store, CellStore):
-            errors.note_cell(store)
             store.check_pause()
         return store
 
     def get_store_of(self, session: Session) -> Store:
         """Return the store that a session belongs to."""
-        store = next(s for s in self._stores.values() if s.database.client is session.client)
-        if isinstance(store, CellStore):
-            errors.note_cell(store)
-        return store
+        return next(s for s in self._stores.values() if s.database.client is session.client)
 
     def iterate_stores(self) -> Iterator[Store]:
         """Yield the home store and all cells.

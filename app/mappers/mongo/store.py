@@ -52,7 +52,7 @@ class Store:
         self.cache = None if log is None else SharedCache(log)
         self._listener = WriteListener(log)
         # connect=False: a process may fork after building this, and MongoClient is not fork-safe.
-        self._client: MongoClient[Doc] = MongoClient(
+        self._client = self._open_client(
             uri,
             connect=False,
             tz_aware=True,
@@ -65,6 +65,9 @@ class Store:
             event_listeners=[self._listener],
         )
         self.database: Database[Doc] = self._client[name]
+
+    def _open_client(self, uri: str, **options: Any) -> MongoClient[Doc]:
+        return MongoClient(uri, **options)
 
     def run_in_transaction(self, operation: Callable[[Session], T]) -> T:
         """Run ``operation`` in a transaction and return its value; it runs again after a write conflict.
