@@ -16,14 +16,27 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
+from app.errors import NotFoundError
 from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.notifications import notifications as gateway
+from app.gateways.operations import outbox
+from app.mappers.mongo import store
+from app.mappers.mongo.outbox_rows import add_missed_feeds
 from app.mappers.operations.outbox import OutboxMapper
 from app.models.accounts.actor import Actor
 from app.models.discussion.comments import NotificationKind
 from app.models.operations.cells import HOME, Place, PlaceState
 from tests.sharing.conftest import People
-from tests.support.cells import CELL, SecondCell, cell_db, move, second_cell, settings, wait_until
+from tests.support.cells import (
+    CELL,
+    SecondCell,
+    cell_db,
+    move,
+    running_cell,
+    second_cell,
+    settings,
+    wait_until,
+)
 from tests.support.database import World
 
 __all__ = ["cell_db", "second_cell", "settings"]
@@ -303,3 +316,95 @@ def test_a_recount_of_a_single_store_counts_nobody_twice(people: People, ann: Ac
 
 def _without_cells(settings: Settings) -> Settings:
     return dataclasses.replace(settings, cells="")
+
+
+# -- cells that are down
+
+
+@pytest.fixture
+def third_cell() -> Iterator[SecondCell]:
+    with running_cell("c2") as cell:
+        yield cell
+
+
+def test_a_cell_that_is_down_does_not_keep_the_numbers_of_others_from_being_settled(
+    settings: Settings,
+    services: Services,
+    cell_db: Database[Any],
+    third_cell: SecondCell,
+    ann: Actor,
+    bob: Actor,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(store, "TIMEOUT_MS", 1000)
+    cells = f"{settings.cells} {third_cell.name}={third_cell.uri}"
+    feed = world.feed()
+    world.publish(feed, world.minutes(*range(3)))
+    entries = [doc["_id"] for doc in services.store.database["entries"].find({"feed_id": feed}).sort("seq")]
+    move(services, ann.user_id)
+    move(services, bob.user_id, "c2")
+    with contextlib.closing(bootstrap.build(dataclasses.replace(settings, cells=cells))) as three:
+        three.cells.prepare()
+        url = three.gateways.feeds.get(feed).url
+        for who in (ann, bob):
+            three.subscriptions.subscribe(who, url)
+            three.reading.set_starred(who, entries[0], True)
+        while three.gateways.outbox.settle_rows(clock.now()):
+            pass
+        assert _find_numbers(three, feed, entries[0]) == (2, 2)
+        three.reading.set_starred(bob, entries[1], True)
+        third_cell.kill()
+        try:
+            three.reading.set_starred(ann, entries[0], False)
+            three.reading.set_starred(ann, entries[2], True)
+            three.subscriptions.unsubscribe(ann, feed)
+            # More rows than a relay settles at a time need a cell that is down: a feed that it missed.
+            monkeypatch.setattr(outbox, "BATCH", 2)
+            add_missed_feeds(three.store.database, [feed] * 5)
+            for _ in range(5):
+                three.gateways.outbox.settle_rows(clock.now())
+            assert _find_numbers(three, feed, entries[0]) == (1, 1), "Bob counts as before"
+            assert _find_numbers(three, feed, entries[2])[1] == 1
+            assert cell_db["outbox"].count_documents({}) == 0
+            assert three.store.database["outbox"].count_documents({}) == 5, "they wait for the other cell"
+        finally:
+            third_cell.start()
+        wait_until(lambda: three.mappers.outbox.count_readers("c2", feed) == 1)
+        later = clock.now() + dt.timedelta(minutes=1)
+        while three.gateways.outbox.settle_rows(later):
+            pass
+        assert three.store.database["outbox"].count_documents({}) == 0
+        assert [_find_numbers(three, feed, entry)[1] for entry in entries] == [1, 1, 1]
+        assert three.gateways.outbox.recount(clock.now())[1::2] == (0, 0)
+
+
+def _find_numbers(services: Services, feed_id: int, entry_id: int) -> tuple[int, int]:
+    entry = services.store.database["entries"].find_one({"_id": entry_id})
+    assert entry is not None
+    return services.gateways.feeds.get(feed_id).subscribers, entry.get("stars", 0)
+
+
+def test_a_row_that_cannot_be_settled_does_not_stop_the_others(
+    services: Services, cell_db: Database[Any], ann: Actor, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a merge with a feed that is being deleted."""
+    feeds = [world.feed(), world.feed()]
+    move(services, ann.user_id)
+    for feed in feeds:
+        services.subscriptions.subscribe(ann, services.gateways.feeds.get(feed).url)
+    original = OutboxMapper.count_readers
+
+    def count(self: OutboxMapper, cell: str, feed_id: int, *args: Any) -> int:
+        if feed_id == feeds[0] and cell == CELL:
+            raise NotFoundError
+        return original(self, cell, feed_id, *args)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(OutboxMapper, "count_readers", count)
+        failing.setattr(outbox, "BATCH", 1)
+        for _ in range(2):
+            services.gateways.outbox.settle_rows(clock.now())
+    assert [services.gateways.feeds.get(feed).subscribers for feed in feeds] == [0, 1]
+    services.gateways.outbox.settle_rows(clock.now() + outbox.RETRY)
+    assert [services.gateways.feeds.get(feed).subscribers for feed in feeds] == [1, 1]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from app import logs
-from app.errors import ConflictError, StoreError
+from app.errors import ConflictError, EventrError, StoreError
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.feeds.entries import EntryMapper
@@ -25,6 +25,8 @@ _log = logs.get(__name__)
 BATCH = 500
 #: Time until the numbers of a person whose old cell isn't cleaned yet are counted again.
 AGAIN = dt.timedelta(seconds=30)
+#: Time until a row is settled again that couldn't be, because another store isn't responding.
+RETRY = dt.timedelta(seconds=5)
 #: Attempts to set a number that another relay sets at the same time.
 ROUNDS = 5
 
@@ -77,18 +79,33 @@ class OutboxGateway:
 
     def _settle_cell(self, cell: str, now: dt.datetime) -> int:
         rows = self._outbox.list_rows(cell, BATCH, now)
+        failed = {key for key in {row.key for row in rows} if not self._try_row(cell, *key, now)}
+        done = [row for row in rows if row.key not in failed]
+        places = self._cells.places.find_many({row.user_id for row in done if row.user_id})
+        moving = {i for i, place in places.items() if place.state is not PlaceState.NORMAL}
+        self._outbox.remove_rows(cell, [row.id for row in done if row.user_id not in moving])
+        self._outbox.postpone_rows(cell, [row.id for row in done if row.user_id in moving], now + AGAIN)
+        # Otherwise, they would be the first of each batch, and nothing else would be settled.
+        self._outbox.postpone_rows(cell, [row.id for row in rows if row.key in failed], now + RETRY)
+        return len(done)
+
+    def _try_row(self, cell: str, feed_id: int, entry_id: int, now: dt.datetime) -> bool:
+        """Settle what a row is about; return False if a store that this needs isn't responding."""
+        if entry_id:
+            return self._try(partial(self.settle_entry, cell, entry_id), cell, entry_id)
         # Rows of the home store are for all cells: one of them missed the start of a feed.
         others = self._cells.names[1:] if cell == HOME else [cell]
-        for feed_id in {row.feed_id for row in rows if not row.entry_id}:
-            for other in others:
-                self.settle_feed(other, feed_id, now)
-        for entry_id in {row.entry_id for row in rows if row.entry_id}:
-            self.settle_entry(cell, entry_id)
-        places = self._cells.places.find_many({row.user_id for row in rows if row.user_id})
-        moving = {i for i, place in places.items() if place.state is not PlaceState.NORMAL}
-        self._outbox.remove_rows(cell, [row.id for row in rows if row.user_id not in moving])
-        self._outbox.postpone_rows(cell, [row.id for row in rows if row.user_id in moving], now + AGAIN)
-        return len(rows)
+        return all(
+            [self._try(partial(self.settle_feed, other, feed_id, now), other, feed_id) for other in others]
+        )
+
+    def _try(self, settle: Callable[[], None], cell: str, subject: int) -> bool:
+        try:
+            settle()
+        except EventrError as e:
+            _log.warning("outbox_row_not_settled", cell=cell, subject=subject, error=e.word)
+            return False
+        return True
 
     def settle_feed(self, cell: str, feed_id: int, now: dt.datetime) -> None:
         """Count a cell's readers of a feed, and what follows from that: merges and first pulls they missed.
@@ -123,8 +140,12 @@ class OutboxGateway:
             self._subscriptions.set_start({feed_id: self._subscribing.calculate_start(feed, now)})
 
     def settle_entry(self, cell: str, entry_id: int) -> None:
-        """Count the keepers of an entry in all cells, after a change in one; raises as that does."""
-        _repeat(partial(self._recount_entry, entry_id, cell))
+        """Count a cell's keepers of an entry; those of other cells count as the home store has them.
+
+        Raises:
+            StoreError: a store isn't responding, or other relays were faster each time.
+        """
+        _repeat(partial(self._recount_entry, entry_id, [cell], [cell]))
 
     # -- moves
 
@@ -180,18 +201,25 @@ class OutboxGateway:
             if row.stars == row.shares + sum(row.keepers.values()) and row.keepers_match:
                 continue
             wrong += 1
-            _repeat(partial(self._recount_entry, row.entry_id))
+            _repeat(partial(self._recount_entry, row.entry_id, self._cells.names[1:], ()))
         return entries, wrong
 
-    def _recount_entry(self, entry_id: int, changed: str = "") -> None:
-        kept = {cell: self._outbox.find_keepers(cell, entry_id) for cell in self._cells.names[1:]}
+    def _recount_entry(self, entry_id: int, cells: Collection[str], changed: Collection[str]) -> None:
+        """Count the keepers of an entry in these cells, and set its number.
+
+        Args:
+            changed: cells whose number is written even if it is the same: a relay that counted before this
+                one must not set its number.
+        """
+        kept = {cell: self._outbox.find_keepers(cell, entry_id) for cell in cells if cell != HOME}
         real = {cell: self._outbox.count_keepers(cell, entry_id) for cell in kept}
 
         def write_counts(session: Session) -> None:
             for cell, was in kept.items():
-                if real[cell] != was.number or cell == changed:
+                if real[cell] != was.number or cell in changed:
                     self._outbox.set_keepers(cell, entry_id, was, real[cell], session)
-            total = sum(real.values()) + self._outbox.count_keepers(HOME, entry_id, session)
+            total = self._outbox.sum_keepers(entry_id, session)
+            total += self._outbox.count_keepers(HOME, entry_id, session)
             total += self._outbox.count_shares(entry_id, session)
             self._entries.set_star_count(entry_id, total, session)
 

@@ -50,6 +50,11 @@ class OutboxRow(NamedTuple):
     entry_id: int
     user_id: int = 0
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """The feed and the entry that are counted."""
+        return self.feed_id, self.entry_id
+
 
 class KeptCount(NamedTuple):
     """A number of a cell as the home store has it; ``rev`` 0: it has none."""
