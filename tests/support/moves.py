@@ -22,8 +22,8 @@ from app.models.operations.moves import CLEAN_AFTER, MoveResult
 Documents = dict[str, dict[Any, dict[str, Any]]]
 #: The points at which a run can be killed, in order.
 POINTS = (
-    *("taken", "batch", "copied", "marked", "drained", "verified", "switched", "settled"),
-    *("cleaned", "swept", "ended"),
+    *("taken", "batch", "copied", "marked", "drained", "verified", "switched", "carried", "settled"),
+    *("emptying", "cleaned", "swept", "ended"),
 )
 LATER = dt.timedelta(days=30)
 

@@ -1,6 +1,6 @@
 """The mover: takes all that belongs to one person from one cell to another while they go on reading.
 
-    copy → drain → verify → (switch) → clean        cancelled before the switch: cancel
+    copy → drain → verify → (switch) → carry → clean        cancelled before the switch: cancel
 
 Each run begins by raising the epoch of the person's place and by taking the fences of both cells. So a run
 that is still alive somewhere, frozen or slow, can neither switch nor write anymore. All steps can be
@@ -14,6 +14,7 @@ import datetime as dt
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 from app import clock, logs
 from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
@@ -26,8 +27,8 @@ from app.mappers.operations.person_documents import (
     PersonDocuments,
     StaleRunError,
     compare,
+    compute_digest,
     get_key,
-    is_newer,
 )
 from app.models.operations.cells import HOME, Place, PlaceState
 from app.models.operations.moves import (
@@ -263,20 +264,26 @@ class _Run:
     def __init__(self, gateway: MoveGateway, place: Place) -> None:
         self._gateway, self._place = gateway, place
         token, cells = uuid.uuid4().hex, gateway._cells
-        self._from = PersonDocuments(cells.get_store(place.cell), place.user_id, token)
-        self._to = PersonDocuments(cells.get_store(place.to), place.user_id, token)
-        #: What the last pass has found in the old cell.
+        # The cell in which the person lives, and the other one: before the switch it is the new cell.
+        self._here = PersonDocuments(cells.get_store(place.cell), place.user_id, token)
+        self._there = PersonDocuments(cells.get_store(place.to), place.user_id, token)
+        #: What the last comparison has found in the old cell.
         self._digests: dict[str, Digests] = {}
         self._copied = self._late = 0
         self._refused = 0.0
 
     def finish(self, now: dt.datetime) -> MoveResult:
-        self._from.take_fence()
-        self._to.take_fence()
+        self._here.take_fence()
+        self._there.take_fence()
         self._stop("taken")
         step = MoveStep(self._place.step)
         if step is MoveStep.CANCEL:
             return self._end_cancelled()
+        if step is MoveStep.CARRY:
+            # The run that switched has died, perhaps before it told anyone.
+            self._gateway._announce()
+            self._digests, _ = self._there.load_digests()
+            return self._carry()
         if step is MoveStep.CLEAN:
             return self._clean(now)
         self._copy()
@@ -287,10 +294,7 @@ class _Run:
         except EventrError:
             self._allow_writes()
             raise
-        self._carry_late()
-        self._gateway._settle(self._place.user_id, (self._place.to, self._place.cell))
-        self._stop("settled")
-        return MoveResult("moved", self._copied, self._refused, self._late)
+        return self._carry()
 
     def _stop(self, point: str) -> None:
         self._gateway._at(self._place, point)
@@ -315,8 +319,8 @@ class _Run:
         """Make the new cell like the old one; return how many documents differed."""
         count, now = 0, clock.now()
         for name in NAMES:
-            old = self._digests[name] = self._from.compute_digests(name, now)
-            found = compare(old, self._to.compute_digests(name, now))
+            old = self._digests[name] = self._here.compute_digests(name, now)
+            found = compare(old, self._there.compute_digests(name, now))
             if found.wanted or found.unwanted:
                 self._copy_collection(name, found)
                 count += len(found.wanted) + sum(key not in old for key in found.unwanted)
@@ -324,9 +328,9 @@ class _Run:
 
     def _copy_collection(self, name: str, found: Differences) -> None:
         # First all deletions: a unique key may have gone from one document to another.
-        self._to.delete(name, found.unwanted)
-        for batch in self._from.read(name, found.wanted):
-            self._to.add_documents(name, batch)
+        self._there.delete(name, found.unwanted)
+        for batch in self._here.read(name, found.wanted):
+            self._there.add_documents(name, batch)
             self._copied += len(batch)
             self._stop("batch")
 
@@ -345,9 +349,12 @@ class _Run:
                 break
         else:
             raise ConflictError("The documents keep changing.", user_id=self._place.user_id)
+        # Whatever differs from these was written late, and is carried over even if this run dies.
+        self._here.save_digests(self._digests)
         self._stop("verified")
         place = self._place
-        self._change(cell=place.to, to=place.cell, state=PlaceState.CLEANING, step=MoveStep.CLEAN.value)
+        self._change(cell=place.to, to=place.cell, state=PlaceState.CLEANING, step=MoveStep.CARRY.value)
+        self._here, self._there = self._there, self._here
         self._refused = time.monotonic() - began
         self._stop("switched")
         self._gateway._announce()
@@ -358,7 +365,7 @@ class _Run:
         Such as a transaction of a process that was killed: MongoDB ends it after 5 s.
         """
         end = time.monotonic() + DRAIN_SECONDS
-        while time.monotonic() < end and self._from.has_writes_since(OLD_SECONDS):
+        while time.monotonic() < end and self._here.has_writes_since(OLD_SECONDS):
             time.sleep(0.1)  # MongoDB has no event for this
 
     def _drain(self, began: float) -> None:
@@ -366,7 +373,7 @@ class _Run:
         time.sleep(NOTICE_SECONDS)  # by then, every process has read the new epoch
         noticed = time.monotonic()
         while (now := time.monotonic()) < began + DRAIN_SECONDS:
-            runs = self._from.has_writes_since(now - noticed + 0.001)
+            runs = self._here.has_writes_since(now - noticed + 0.001)
             if runs is None:
                 # MongoDB's user may not ask what is running: wait as long as a transaction can last.
                 time.sleep(max(0.0, began + TRANSACTION_SECONDS - now))
@@ -382,48 +389,74 @@ class _Run:
             self._gateway._announce()
 
     # -- after the switch
-    def _carry_late(self) -> None:
-        """Carry over what was written in the old cell after the comparison, which no process should do."""
-        now = clock.now()
+    def _carry(self) -> MoveResult:
+        """Carry over what was written in the old cell before all processes had noticed the switch."""
+        if self._carry_late():
+            self._there.save_digests(self._digests)
+        self._stop("carried")
+        self._settle()
+        self._stop("settled")
+        self._change(step=MoveStep.CLEAN.value)
+        return MoveResult("moved", self._copied, self._refused, self._late)
+
+    def _carry_late(self) -> bool:
+        """Carry over what was written in the old cell since the last comparison; return whether anything was.
+
+        What the person has changed or deleted in the new cell since then stays so.
+        """
+        now, found = clock.now(), False
         for name in NAMES:
-            before, after = self._digests[name], self._from.compute_digests(name, now)
+            before, after = self._digests[name], self._there.compute_digests(name, now)
             for key in before.keys() - after.keys():
-                self._late += self._to.delete_late(name, key, before[key])
+                self._late += self._here.delete_late(name, key, before[key])
             changed = [key for key, digest in after.items() if before.get(key) != digest]
-            for batch in self._from.read(name, changed):
-                self._late += sum(self._to.add_late(name, raw, before.get(get_key(raw))) for raw in batch)
+            for batch in self._there.read(name, changed):
+                self._carry_documents(name, batch)
+            found = found or before != after
+            self._digests[name] = after
+        return found
+
+    def _carry_documents(self, name: str, batch: list[bytes]) -> None:
+        """Carry those of these documents over that have changed or are new since the last comparison."""
+        before = self._digests[name]
+        for raw in batch:
+            was = before.get(get_key(raw))
+            if was != compute_digest(raw):
+                self._late += self._here.add_late(name, raw, was)
 
     def _clean(self, now: dt.datetime) -> MoveResult:
-        """Empty the old cell; carry documents over that were inserted there since the switch."""
-        # After the switch, ``cell`` is the new one and ``to`` the old one.
-        new, old = self._from, self._to
-        began = self._gateway._moves.find_step_start(self._place.user_id) or now
+        """Empty the old cell; carry over what was written there since the last comparison."""
+        self._digests, emptying = self._there.load_digests()
+        if not emptying:
+            self._carry_late()
+            self._there.save_digests(self._digests, emptying=True)
+        self._stop("emptying")
         # Also before the old documents are deleted: they say which numbers count the person.
-        self._gateway._settle(self._place.user_id, (self._place.to, self._place.cell))
+        self._settle()
         for name in NAMES:
-
-            def keep(batch: list[bytes], name: str = name) -> None:
-                self._late += sum(new.add_late(name, raw, None) for raw in batch if is_newer(raw, began))
-
-            old.remove_all(name, keep)
+            self._there.remove_all(name, partial(self._carry_documents, name))
             self._stop("cleaned")
-        cell = self._place.to
-        self._gateway._settle(self._place.user_id, (cell, self._place.cell))
-        self._gateway._moves.add_sweep(self._place.user_id, Sweep(cell, now))
+        self._settle()
+        self._gateway._moves.add_sweep(self._place.user_id, Sweep(self._place.to, now))
         self._stop("swept")
         self._end()
         return MoveResult("normal", late=self._late)
 
+    def _settle(self) -> None:
+        self._gateway._settle(self._place.user_id, (self._place.to, self._place.cell))
+
     def _end_cancelled(self) -> MoveResult:
         for name in NAMES:
-            self._to.remove_all(name)
+            self._there.remove_all(name)
             self._stop("emptied")
         self._end()
         return MoveResult("normal")
 
     def _end(self) -> None:
+        self._here.drop_digests()
+        self._there.drop_digests()
         self._change(state=PlaceState.NORMAL, to="", step="")
         # Without a fence, no run can write.
-        self._from.drop_fence()
-        self._to.drop_fence()
+        self._here.drop_fence()
+        self._there.drop_fence()
         self._stop("ended")

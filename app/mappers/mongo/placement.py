@@ -46,8 +46,8 @@ PLACEMENTS: dict[str, Placement] = {
     ),
     # Which numbers at home a transaction in this store has changed.
     **_put(Home.EACH, "_id", "outbox"),
-    # Which run of the mover may write a person's documents there.
-    **_put(Home.EACH, "_id", "move_fences"),
+    # Which run of the mover may write a person's documents there, and what it has compared.
+    **_put(Home.EACH, "_id", "move_digests", "move_fences"),
     # Where people live, and the numbers of people in other cells.
     **_put(Home.HOME, "_id", "places", "cells"),
     **_put(Home.HOME, "feed_id", "feed_readers"),

@@ -50,12 +50,6 @@ class MoveMapper:
         return doc.get("due") if doc else None
 
     @translate_errors
-    def find_step_start(self, user_id: int) -> dt.datetime | None:
-        """Return when the current step began."""
-        doc = self._places.find_one({"_id": user_id}, {"_id": 0, "at": 1})
-        return doc.get("at") if doc else None
-
-    @translate_errors
     def list_moves(self, limit: int) -> list[MoveRow]:
         """Return the moves in progress, in any order."""
         found = list(self._places.find({"step": _MOVING}).hint("moving").limit(limit))

@@ -1,6 +1,8 @@
 """All documents of one person in one cell, as bytes: for moves.
 
-    move_fences  {_id: user, token}    in each cell: which run of the mover may write there
+    move_fences   {_id: user, token}    in each cell: which run of the mover may write there
+    move_digests  {_id: {user, part}, name, data, emptying}
+                  in the cell that a person leaves: what was there when both cells were compared
 
 Documents are read and written as MongoDB stores them, so a move can't change one. Each batch is written in a
 transaction that also updates the fence. So a run that was frozen, and whose work another run has taken over,
@@ -11,11 +13,12 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import bson
-from bson import Int64, ObjectId
+from bson import Int64, MaxKey, MinKey
 from bson.raw_bson import RawBSONDocument
 from pymongo import WriteConcern
 from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
@@ -36,6 +39,9 @@ _EXPIRING = frozenset(
 )
 #: Bytes of a digest.
 _DIGEST = 16
+#: Bytes of a row of ``move_digests``, and its content: length of an id, the id, and a digest.
+ROW_BYTES = 1 << 20
+_LENGTH = struct.Struct(">H")
 #: Kinds of writes as MongoDB reports them.
 _WRITES = frozenset({"insert", "update", "remove", "command"})
 
@@ -96,8 +102,56 @@ class PersonDocuments:
         found: Digests = {}
         table = self._database.get_collection(name, read_concern=ReadConcern("majority"))
         for raw in _read_raw(table.find_raw_batches(query, batch_size=10_000)):
-            found[_key(raw)] = hashlib.blake2b(raw, digest_size=_DIGEST).digest()
+            found[_key(raw)] = compute_digest(raw)
         return found
+
+    @translate_errors
+    def save_digests(self, digests: Mapping[str, Digests], *, emptying: bool = False) -> None:
+        """Keep what is in this cell, by collection, until the move has ended.
+
+        Args:
+            emptying: from now on, documents that are missing were deleted by the mover.
+
+        Raises:
+            StaleRunError: another run has taken over.
+        """
+        parts = ((name, data) for name, found in digests.items() for data in _pack_digests(found))
+        rows = [
+            {"_id": {"user": self._user, "part": number}, "name": name, "data": data, "emptying": emptying}
+            for number, (name, data) in enumerate(parts)
+        ]
+
+        def _write(session: Session) -> None:
+            table = self._database["move_digests"]
+            table.delete_many(self._mine, session=session)
+            if rows:
+                table.insert_many(rows, session=session)
+
+        self._write(_write)
+
+    @translate_errors
+    def load_digests(self) -> tuple[dict[str, Digests], bool]:
+        """Return what :meth:`save_digests` has kept, and whether the mover has begun to empty this cell."""
+        found: dict[str, Digests] = {name: {} for name in NAMES}
+        emptying = False
+        for row in self._database["move_digests"].find(self._mine):
+            found.setdefault(row["name"], {}).update(_unpack_digests(row["data"]))
+            emptying = row["emptying"]
+        return found, emptying
+
+    @translate_errors
+    def drop_digests(self) -> None:
+        """Forget what :meth:`save_digests` has kept.
+
+        Raises:
+            StaleRunError: another run has taken over.
+        """
+        self._write(lambda session: self._database["move_digests"].delete_many(self._mine, session=session))
+
+    @property
+    def _mine(self) -> Doc:
+        first, last = ({"user": self._user, "part": part} for part in (MinKey(), MaxKey()))
+        return {"_id": {"$gt": first, "$lt": last}}
 
     def read(self, name: str, keys: Sequence[bytes]) -> Iterator[list[bytes]]:
         """Yield the documents with these ids in batches for one transaction each."""
@@ -197,7 +251,7 @@ class PersonDocuments:
         def _write(session: Session) -> bool:
             found = self._raw[name].find_one(key, session=session)
             if found is not None:
-                if was is None or hashlib.blake2b(found.raw, digest_size=_DIGEST).digest() != was:
+                if was is None or compute_digest(found.raw) != was:
                     return False
                 self._database[name].delete_one(key, session=session)
             elif was is not None:
@@ -225,7 +279,7 @@ class PersonDocuments:
 
         def _write(session: Session) -> bool:
             found = self._raw[name].find_one(query, session=session)
-            if found is None or hashlib.blake2b(found.raw, digest_size=_DIGEST).digest() != was:
+            if found is None or compute_digest(found.raw) != was:
                 return False
             return bool(self._database[name].delete_one(query, session=session).deleted_count)
 
@@ -304,12 +358,29 @@ def get_key(raw: bytes) -> bytes:
     return _key(raw)
 
 
-def is_newer(raw: bytes, moment: dt.datetime) -> bool:
-    """Return whether the id of a document was given after a moment: ids rise with time."""
-    value = _parse_key(_key(raw))
-    if isinstance(value, ObjectId):
-        return value.generation_time > moment
-    return isinstance(value, int) and value > moment.timestamp() * 1_000_000
+def compute_digest(raw: bytes) -> bytes:
+    """Return the digest of a document, as in :meth:`PersonDocuments.compute_digests`."""
+    return hashlib.blake2b(raw, digest_size=_DIGEST).digest()
+
+
+def _pack_digests(digests: Digests) -> Iterator[bytes]:
+    data = bytearray()
+    for key, digest in digests.items():
+        data += _LENGTH.pack(len(key)) + key + digest
+        if len(data) >= ROW_BYTES:
+            yield bytes(data)
+            data.clear()
+    if data:
+        yield bytes(data)
+
+
+def _unpack_digests(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    start = 0
+    while start < len(data):
+        (length,) = _LENGTH.unpack_from(data, start)
+        end = start + _LENGTH.size + length
+        yield data[start + _LENGTH.size : end], data[end : end + _DIGEST]
+        start = end + _DIGEST
 
 
 def _read_raw(batches: Any) -> Iterator[bytes]:

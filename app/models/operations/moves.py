@@ -17,7 +17,9 @@ class MoveStep(enum.StrEnum):
     DRAIN = "drain"
     #: Writes are refused; what changed since the copy is copied, and both sides are compared.
     VERIFY = "verify"
-    #: The person lives in the new cell; the old one is emptied.
+    #: The person lives in the new cell; late writes to the old one are carried over.
+    CARRY = "carry"
+    #: The old cell is emptied.
     CLEAN = "clean"
     #: The move was cancelled; the new cell is emptied.
     CANCEL = "cancel"
