@@ -29,6 +29,7 @@ class ReadingServices(MediaServices):
         """Counts, streams, articles, marks."""
         g, s = self.gateways, self.settings
         return ReadingService(
+            accounts=g.accounts,
             subscriptions=g.subscriptions,
             read_marks=g.read_marks,
             feeds=g.feeds,

@@ -36,7 +36,7 @@ class SubscriptionServices(FeedServices):
     def folders(self) -> FolderService:
         """Folders."""
         g = self.gateways
-        return FolderService(g.folders, g.ordering, self.events, undo_ttl=self.settings.undo_ttl)
+        return FolderService(g.folders, g.ordering, g.accounts, self.events, undo_ttl=self.settings.undo_ttl)
 
     @lazy
     def bulk_edit(self) -> BulkEditService:

@@ -27,7 +27,7 @@ from tests.web.conftest import Visitor
 Make = Callable[[], Visitor]
 READING = {
     "view": "list", "density": "compact", "sort": "newest", "show": "unread", "after_mark_all": "next",
-    "hide_read_feeds": "1",
+    "hide_read_feeds": "1", "tree_order": "unread",
 }  # fmt: skip
 DISPLAY = {
     "theme": "dark", "text_size": "22", "font": "legible", "line_height": "loose", "text_width": "wide",
@@ -68,7 +68,7 @@ def test_reading_is_saved_and_shown_again(ann: Visitor, services: Services) -> N
     assert (done.status_code, done.headers["Location"]) == (303, "/settings/reading?saved=1")
     mine = _stored(services)
     assert (mine.view, mine.density, mine.sort, mine.show) == ("list", "compact", "newest", "unread")
-    assert (mine.after_mark_all, mine.hide_read_feeds) == ("next", True)
+    assert (mine.after_mark_all, mine.hide_read_feeds, mine.tree_order) == ("next", True, "unread")
     assert (mine.mark_on_scroll, mine.auto_load) == (False, False), "a switch that is off sends nothing"
     page = ann.get("/settings/reading?saved=1").text
     assert 'name="density" value="compact" checked' in page

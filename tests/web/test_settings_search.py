@@ -18,6 +18,8 @@ from tests.web.conftest import Visitor
 NOT_SETTINGS = {
     "Connected apps and scripts",
     "Name",
+    "Name (optional)",
+    "List",
     "Expires",
     "Scopes",
     "Your password",

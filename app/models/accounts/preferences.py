@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from app.errors import InvalidError
+from app.models.subscriptions.tree_order import TreeOrder
 
 #: Most actions of a key map, and most characters of an entry. A person's map is far smaller.
 KEYS_MAX, KEY_LENGTH = 80, 40
@@ -39,6 +40,7 @@ class Preferences:
         time_zone: IANA name ("Europe/Berlin"), "" for the device's.
         font, text_size, line_height, text_width, justified: of articles; the size is in pixels. A device may
             have its own.
+        tree_order: of feeds and folders in the tree.
         media_sites: hosts whose recordings and players may load without a question.
         swipe_right, swipe_left, swipe_long: what a swipe over a row does; mirrored if texts run left.
         images: how pictures of other sites are shown: through this server, from the sites, or not at all.
@@ -67,6 +69,7 @@ class Preferences:
     auto_load: bool = True
     after_mark_all: str = _choice("stay", "stay", "next")
     hide_read_feeds: bool = False
+    tree_order: str = _choice("own", *(order.value for order in TreeOrder))
     single_keys: bool = True
     notify_follower: bool = True
     notify_request: bool = True

@@ -390,9 +390,12 @@ class Tree:
 
     ``following`` counts unread articles shared by people the user follows, each once, however many share
     it (beyond a limit, shares are counted). None: the user follows no one.
+    ``is_ranked``: sorted by numbers that change while one reads; pages keep their order until they are
+    loaded again.
     """
 
     folders: tuple[TreeFolder, ...]
     feeds: tuple[TreeFeed, ...]
     unread: int
     following: int | None = None
+    is_ranked: bool = False

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from app import clock, logs
 from app.errors import InvalidError, NotFoundError
+from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
@@ -40,6 +41,7 @@ from app.models.reading.stream import (
 from app.models.reading.today import list_sections
 from app.models.subscriptions.muting import exclude_muted, is_followed_person, is_in_mixed_lists
 from app.models.subscriptions.subscription import Subscription
+from app.models.subscriptions.tree_order import TreeOrder
 from app.ports import EventPort
 from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
@@ -74,6 +76,7 @@ class ReadingService:
     def __init__(
         self,
         *,
+        accounts: AccountGateway,
         subscriptions: SubscriptionGateway,
         read_marks: ReadMarkGateway,
         feeds: FeedGateway,
@@ -94,6 +97,7 @@ class ReadingService:
         snapshot_ttl: float,
         tree_cache: int,
     ) -> None:
+        self._accounts = accounts
         self._subscriptions = subscriptions
         self._reads = read_marks
         self._feeds = feeds
@@ -133,7 +137,10 @@ class ReadingService:
 
     def _tree(self, actor: Actor, sources: Sources) -> Tree:
         following = self._gathering.count_unread_rows(sources, sources.unread)
-        return self._trees.build(actor.user_id, self._folders.find_by_user(actor.user_id), sources, following)
+        user = self._accounts.find_user(actor.user_id)
+        order = TreeOrder(user.preferences.tree_order) if user else TreeOrder.OWN
+        folders = self._folders.find_by_user(actor.user_id)
+        return self._trees.build(actor.user_id, folders, sources, following, order)
 
     def load_page(self, actor: Actor, query: StreamQuery) -> Page:
         """Return a page of a stream.

@@ -6,10 +6,13 @@ import datetime as dt
 from collections.abc import Sequence
 
 from app import clock, logs
+from app.errors import InvalidError
+from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.ordering import OrderingGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.subscriptions.folder import PATH_SEPARATOR, Folder, FolderEditMode, build_folder_paths
+from app.models.subscriptions.tree_order import TreeOrder
 from app.ports import EventPort
 from app.services.access import require_permission
 from app.services.validation import check_id, check_ids, check_text
@@ -29,9 +32,15 @@ class FolderService:
     """
 
     def __init__(
-        self, folders: FolderGateway, ordering: OrderingGateway, events: EventPort, *, undo_ttl: float
+        self,
+        folders: FolderGateway,
+        ordering: OrderingGateway,
+        accounts: AccountGateway,
+        events: EventPort,
+        *,
+        undo_ttl: float,
     ) -> None:
-        self._folders = folders
+        self._folders, self._accounts = folders, accounts
         self._places = ordering
         self._events = events
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -121,14 +130,15 @@ class FolderService:
 
         Raises:
             NotFoundError: the actor has no such folder.
-            InvalidError: the folder would contain itself, or be too deep.
+            InvalidError: the folder would contain itself, be too deep, or stay where it is in a tree that is
+                sorted.
             ExistsError: there is a folder with its name.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
-        parent, after = _folder(parent, "parent"), _after(after)
-        token = self._places.move_folder(
-            actor.user_id, check_id(folder_id, "folder_id"), parent, after, self._expires()
-        )
+        parent, after, folder_id = _folder(parent, "parent"), _after(after), check_id(folder_id, "folder_id")
+        if any(f.id == folder_id and f.parent == parent for f in self._folders.find_by_user(actor.user_id)):
+            self._require_own_order(actor)
+        token = self._places.move_folder(actor.user_id, folder_id, parent, after, self._expires())
         self._changed(actor, "folder_moved", folder_id=folder_id)
         return token
 
@@ -151,15 +161,27 @@ class FolderService:
 
         Raises:
             NotFoundError: the actor has no such subscription or folder.
+            InvalidError: the feed would stay in its folder, in a tree that is sorted.
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         source, target = _folder(source, "source"), _folder(target, "target")
         feed_id = check_id(feed_id, "feed_id")
+        if source == target:
+            self._require_own_order(actor)
         token = self._places.move_feed(
             actor.user_id, feed_id, source, target=target, after=_after(after), expires=self._expires()
         )
         self._changed(actor, "feed_placed", feed_id=feed_id)
         return token
+
+    def _require_own_order(self, actor: Actor) -> None:
+        """Raise InvalidError if a new place within a folder wouldn't show, because the tree is sorted."""
+        user = self._accounts.find_user(actor.user_id)
+        if user and user.preferences.tree_order != TreeOrder.OWN:
+            raise InvalidError(
+                "Your feeds are sorted automatically. To arrange them yourself, choose “Your own order” in "
+                "Settings → Reading."
+            )
 
     def place_feeds(
         self, actor: Actor, feed_ids: Sequence[int], folder_ids: Sequence[int], mode: FolderEditMode

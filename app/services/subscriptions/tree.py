@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from app.models.subscriptions.folder import Folder, resolve_parents
 from app.models.subscriptions.muting import is_in_mixed_lists
 from app.models.subscriptions.sort_key import rank
 from app.models.subscriptions.subscription import TOP
+from app.models.subscriptions.tree_order import TreeOrder
 from app.runtime.weighted_cache import WeightedCache
 
 
@@ -24,18 +26,27 @@ class TreeBuilder:
     def __init__(self, feeds_max: int) -> None:
         self._kept = WeightedCache[int, _Built](feeds_max)
 
-    def build(self, user_id: int, folders: Sequence[Folder], sources: Sources, following: int) -> Tree:
+    def build(
+        self,
+        user_id: int,
+        folders: Sequence[Folder],
+        sources: Sources,
+        following: int,
+        order: TreeOrder = TreeOrder.OWN,
+    ) -> Tree:
         """Return a user's tree.
 
         Args:
             sources: all of the user's subscriptions, from :meth:`StreamGateway.load_all_sources`.
             following: unread rows of shares by followed people.
         """
-        before = self._kept.get(user_id)
-        if before and before.sources is sources and before.rest == (tuple(folders), following):
+        before, rest = self._kept.get(user_id), (tuple(folders), following, order)
+        if before and before.sources is sources and before.rest == rest:
             return before.tree
         tree = build_tree(folders, sources, sources.unread, following)
-        self._kept.add(user_id, _Built(sources, (tuple(folders), following), tree), len(sources.cards))
+        if order is not TreeOrder.OWN:
+            tree = sort_tree(tree, order, {f: feed.newest for f, feed in sources.feeds.items()})
+        self._kept.add(user_id, _Built(sources, rest, tree), len(sources.cards))
         return tree
 
 
@@ -43,7 +54,7 @@ class _Built(NamedTuple):
     """A tree, and what it was built from."""
 
     sources: Sources
-    rest: tuple[tuple[Folder, ...], int]
+    rest: tuple[tuple[Folder, ...], int, TreeOrder]
     tree: Tree
 
 
@@ -79,6 +90,47 @@ def build_tree(
     unread = sum(f.unread for f in feeds if f.feed_id in mixed)
     has_people = any(f.person for f in feeds)
     return Tree(tops, tuple(loose), unread, following if has_people else None)
+
+
+def sort_tree(tree: Tree, order: TreeOrder, newest: Mapping[int, int]) -> Tree:
+    """Return a tree in another order than the person's own. Equal ones are sorted by name.
+
+    Args:
+        newest: sort time of the newest entry by feed.
+    """
+
+    def rank_feed(feed: TreeFeed) -> tuple[int, str, int]:
+        number = {TreeOrder.UNREAD: feed.unread, TreeOrder.NEWEST: newest.get(feed.feed_id, 0)}.get(order, 0)
+        return -number, feed.title.casefold(), feed.feed_id
+
+    def find_newest(folder: TreeFolder) -> int:
+        own = (newest.get(feed.feed_id, 0) for feed in folder.feeds)
+        return max((*own, *map(find_newest, folder.folders)), default=0)
+
+    def rank_folder(folder: TreeFolder) -> tuple[int, str, int]:
+        number = 0
+        if order is TreeOrder.UNREAD:
+            number = folder.unread
+        elif order is TreeOrder.NEWEST:
+            number = find_newest(folder)
+        return -number, folder.name.casefold(), folder.id
+
+    def sort_folders(folders: Sequence[TreeFolder]) -> tuple[TreeFolder, ...]:
+        return tuple(
+            dataclasses.replace(
+                folder,
+                feeds=tuple(sorted(folder.feeds, key=rank_feed)),
+                folders=sort_folders(folder.folders),
+            )
+            for folder in sorted(folders, key=rank_folder)
+        )
+
+    return dataclasses.replace(
+        tree,
+        folders=sort_folders(tree.folders),
+        feeds=tuple(sorted(tree.feeds, key=rank_feed)),
+        is_ranked=order is not TreeOrder.NAME,
+    )
 
 
 def _sort(line: list[TreeFeed], folder_id: int, orders: Mapping[int, Mapping[int, str]]) -> None:

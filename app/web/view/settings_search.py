@@ -92,6 +92,14 @@ SETTINGS: tuple[Setting, ...] = (
         ("o-swipe_right", N_("Swipe right"), (N_("touch gestures"),)),
         ("o-swipe_left", N_("Swipe left"), (N_("touch gestures"),)),
         ("o-swipe_long", N_("Long swipe in either direction"), (N_("touch gestures"),)),
+        (
+            "o-tree_order",
+            N_("Order of feeds and folders"),
+            (
+                *(N_("Your own order"), N_("By name"), N_("Most unread first"), N_("Newest entries first")),
+                N_("sidebar"),
+            ),
+        ),
         ("s-hide_read_feeds", N_("Hide feeds without unread entries"), (N_("sidebar"),)),
     ),
     *_on(
@@ -157,6 +165,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("list", N_("Connected apps and scripts"), (N_("Revoke"),)),
         ("password", N_("New app password"), (N_("phone"), "Google Reader API", "Fever API")),
         ("token", N_("New access token"), ("API", N_("script"))),
+        ("feed", N_("New feed address of a list"), ("Atom", "RSS", "JSON Feed", N_("script"))),
     ),
     *_on(
         "/settings/files",

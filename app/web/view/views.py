@@ -74,10 +74,15 @@ def iter_feeds(tree: Tree) -> Iterator[TreeFeed]:
 
 
 def compute_shape(tree: Tree) -> str:
-    """Return a hash of all that the tree shows except counts: feeds, names, icons, positions, errors."""
-    lines = [f"{f.id} {f.parent} {f.name} {_named(f.feeds)}" for f in iter_folders(tree)]
-    return hashlib.sha256("\n".join([*lines, _named(tree.feeds)]).encode()).hexdigest()[:12]
+    """Return a hash of all that the tree shows except counts: feeds, names, icons, positions, errors.
+
+    In a ranked tree positions don't matter: otherwise feeds would jump while one reads.
+    """
+    arrange = sorted if tree.is_ranked else list
+    lines = [f"{f.id} {f.parent} {f.name} {' '.join(arrange(_name(f.feeds)))}" for f in iter_folders(tree)]
+    whole = [*arrange(lines), *arrange(_name(tree.feeds))]
+    return hashlib.sha256("\n".join(whole).encode()).hexdigest()[:12]
 
 
-def _named(feeds: Sequence[TreeFeed]) -> str:
-    return " ".join(f"{f.feed_id} {f.title} {bool(f.error):d} {f.icon or ''}" for f in feeds)
+def _name(feeds: Sequence[TreeFeed]) -> Iterator[str]:
+    return (f"{f.feed_id} {f.title} {bool(f.error):d} {f.icon or ''}" for f in feeds)

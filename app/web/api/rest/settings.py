@@ -39,6 +39,7 @@ Font = Literal["system", "serif", "legible", "dyslexic"]
 LineHeight = Literal["tight", "normal", "loose"]
 TextWidth = Literal["narrow", "medium", "wide", "full"]
 Images = Literal["eventr", "site", "none"]
+Arrangement = Literal["own", "name", "unread", "newest"]
 Swipe = Literal["none", "read", "star", "share", "tag"]
 MediaSites = Annotated[
     tuple[Annotated[str, Meta(min_length=1, max_length=261)], ...],
@@ -107,7 +108,8 @@ class Settings(Shape, frozen=True):
 
     `font`, `text_size`, `line_height`, `text_width` and `justified` apply in browsers without a choice of
     their own.
-    `images`: pictures come through this server, from their sites, or not at all.
+    `images`: pictures come through this server, from their sites, or not at all. `tree_order`: of feeds and
+    folders; `own`: as you have arranged them.
     """
 
     language: Language
@@ -131,6 +133,7 @@ class Settings(Shape, frozen=True):
     auto_load: bool
     after_mark_all: Literal["stay", "next"]
     hide_read_feeds: bool
+    tree_order: Arrangement
     single_keys: bool
     notify: Notified
     push: Pushed
@@ -161,6 +164,7 @@ class SettingsChange(Body, frozen=True):
     auto_load: bool | UnsetType = UNSET
     after_mark_all: Literal["stay", "next"] | UnsetType = UNSET
     hide_read_feeds: bool | UnsetType = UNSET
+    tree_order: Arrangement | UnsetType = UNSET
     single_keys: bool | UnsetType = UNSET
     notify: NotifiedChange | UnsetType = UNSET
     push: PushedChange | UnsetType = UNSET
