@@ -134,7 +134,7 @@ def _share_note(page: Page) -> None:
 
 
 def _found_person(page: Page) -> None:
-    page.locator("#f-address").fill("@dana")
+    page.locator("#f-address").fill("@fjodor")
     page.locator("form[action='/add'] button").first.click()
     expect(page.locator("#who-title")).to_be_visible()
 
@@ -349,7 +349,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("people-none", "/people"),
     Screen("people", lambda demo: social.around(demo) and "/people", _more),
     Screen("people-of-somebody", "/@dana/followers", stranger=True),
-    Screen("person-found", "/add", _found_person),
+    Screen("person-found", lambda demo: social.around(demo) and "/add", _found_person),
     Screen("report", lambda demo: f"/report?share={social.shared(demo)}"),
     Screen("admin-moderation", "/admin/moderation"),
     Screen("following", lambda demo: social.passed_on(demo) and "/read/following"),

@@ -56,3 +56,48 @@ def test_the_own_address_is_copied(site: Site, visit: Visit) -> None:
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#saved")).to_contain_text("Saved")
     expect(page.locator("input[value=followers]")).to_be_checked()
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_a_follow_request_has_two_buttons_and_a_menu(site: Site, visit: Visit, size: tuple[int, int]) -> None:
+    ann, bob = add_user(site.services, "ann"), add_user(site.services, "bob")
+    _open(site, ann, Audience.FOLLOWERS)
+    _open(site, bob)
+    site.services.following.follow(bob, "ann")
+    page = visit(login="ann", size=size)
+    page.goto("/people")
+    request = page.get_by_role("region", name="Follow requests").get_by_role("listitem")
+    acts = request.locator(".person-acts").locator("button:visible, summary:visible, a:visible")
+    expect(acts).to_have_text(["Accept bob", "Decline bob", "More bob"])
+    acts.last.click()
+    expect(acts).to_have_text(["Accept bob", "Decline bob", "More bob", "Block bob", "Report bob"])
+    menu = request.locator(".menu-box")
+    assert menu.evaluate(
+        "(e) => { const r = e.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth; }"
+    )
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    acts.last.click()
+    request.get_by_role("button", name="Block bob").click()
+    expect(page.get_by_role("button", name="Unblock bob")).to_be_visible()
+
+
+def test_a_person_found_by_name_is_followed_at_once(site: Site, visit: Visit) -> None:
+    add_user(site.services, "ann")
+    _open(site, add_user(site.services, "bob"))
+    page = visit(login="ann")
+    page.goto("/add")
+    field = page.get_by_label("@name of a person")
+    field.fill("@bob")
+    page.get_by_role("button", name="Find feeds").click()
+    found = page.get_by_role("region", name="bob")
+    expect(found.locator(".av")).to_have_text("B")
+    expect(found.get_by_role("link", name="View page")).to_have_attribute("href", "/@bob")
+    found.get_by_role("button", name="Follow", exact=True).click()
+    expect(page.get_by_text("You're now following bob")).to_be_visible()
+    page.goto("/add")
+    field.fill("@bob")
+    page.get_by_role("button", name="Find feeds").click()
+    expect(found.get_by_role("link", name="View shares")).to_be_visible()
+    found.get_by_role("button", name="Unfollow").click()
+    expect(page.get_by_text("You unfollowed bob")).to_be_visible()

@@ -110,7 +110,7 @@ def test_a_site_that_is_always_allowed_can_be_asked_about_again(
     page.goto("/settings/privacy")
     expect(page.locator(".lines")).to_contain_text(recordings.host)
     page.get_by_role("button", name="Ask again").click()
-    expect(page.get_by_text("Eventr asks for every site.")).to_be_visible()
+    expect(page.get_by_text("You haven't allowed any site yet.")).to_be_visible()
     page.goto("/read/all")
     _open(page)
     page.locator("#article .player .play").click()

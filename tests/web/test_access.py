@@ -248,6 +248,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/subscriptions", "POST"): {"": "theirs", "do": "move", "feed": "FEED", "into": "FOLDER"},
     ("/settings", "GET"): {},
     ("/settings/privacy", "GET"): {},
+    ("/settings/privacy", "POST"): {},
     ("/playback", "POST"): {"entry": "ENTRY", "url": "https://pod.example/1.mp3", "seconds": "5"},
     ("/playback/start", "POST"): {"url": "https://pod.example/1.mp3"},
     ("/playback/sites", "POST"): {"site": "pod.example"},

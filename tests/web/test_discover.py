@@ -35,3 +35,51 @@ def test_topics_follow_what_is_shared(ann: Visitor, services: Services) -> None:
         people.open(who, Audience.PUBLIC)
         services.sharing.share(who, entry)
     assert (_headings(ann)[0], _headings(ann)[-1]) == ("Most shared right now", "Topics")
+
+
+def test_a_trend_shows_its_beginning_and_who_shared_it_with_two_links(
+    ann: Visitor, services: Services
+) -> None:
+    people = People(services)
+    sharers = [add_user(services, name) for name in ("bob", "eve", "finn")]
+    entry, alone = people.blog(sharers, 2)
+    for who in sharers:
+        people.open(who, Audience.PUBLIC)
+        services.sharing.share(who, entry)
+    post = services.sharing.share(sharers[0], alone).share
+    row, single = BeautifulSoup(ann.get("/discover").text, "lxml").select(".trends > li")
+    assert row.select_one(".excerpt").text.startswith("The text of blog")
+    title, chain = row.select("a")
+    assert chain["href"].endswith("/chain")
+    words = chain.text.split()
+    assert words[-3:] == ["and", "1", "other"]
+    assert "blog" in row.select_one(".facts > span:not(:first-child)").text
+    assert ann.get(str(title["href"])).status_code in (200, 302, 303)
+    assert ann.get(str(chain["href"])).status_code == 200
+    title, person = single.select("a")
+    assert (person["href"], person.text.strip()) == ("/@bob", "Bbob")
+    assert title["href"] == f"/entries/{post.id}"
+
+
+def test_a_trend_has_the_picture_of_its_entry_in_the_way_the_reader_chose(
+    ann: Visitor, services: Services
+) -> None:
+    people = People(services)
+    bob = add_user(services, "bob")
+    (entry,) = people.blog([bob])
+    people.open(bob, Audience.PUBLIC)
+    services.store.database["entries"].update_one(
+        {"_id": entry}, {"$set": {"image": "https://blog.example.org/hill.png"}}
+    )
+    services.sharing.share(bob, entry)
+
+    def list_pictures() -> list[str]:
+        page = BeautifulSoup(ann.get("/discover").text, "lxml")
+        return [str(one["src"]) for one in page.select(".trends img.thumb")]
+
+    (shown,) = list_pictures()
+    assert "blog.example.org" not in shown
+    ann.post("/settings/privacy", {"images": "site"})
+    assert list_pictures() == ["https://blog.example.org/hill.png"]
+    ann.post("/settings/privacy", {"images": "none"})
+    assert list_pictures() == []

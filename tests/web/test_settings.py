@@ -75,6 +75,18 @@ def test_reading_is_saved_and_shown_again(ann: Visitor, services: Services) -> N
     assert re.search(r'role="status">.*Saved', page, re.S)
 
 
+def test_privacy_shows_what_is_set_and_saves_it(ann: Visitor, services: Services) -> None:
+    assert 'name="images" value="eventr" checked' in ann.get("/settings/privacy").text
+    done = ann.post("/settings/privacy", {"images": "none"})
+    assert (done.status_code, done.headers["Location"]) == (303, "/settings/privacy?saved=1")
+    assert _stored(services).images == "none"
+    page = ann.get("/settings/privacy?saved=1").text
+    assert 'name="images" value="none" checked' in page
+    assert re.search(r'role="status">.*Saved', page, re.S)
+    assert "allowed any site yet" in page
+    assert ann.post("/settings/privacy", {"images": "all"}).status_code == 400
+
+
 def test_the_expanded_view_is_no_density_in_the_settings(ann: Visitor, services: Services) -> None:
     """Programs may set it as either; the page shows the view."""
     ann.post("/settings/reading", {**READING, "view": "panes", "density": "expanded"})

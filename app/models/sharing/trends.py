@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from app.models.reading.entry import Entry
+from app.models.reading.stream import EntryRow
 from app.models.sharing.sharing import Profile, Sharer
 
 
@@ -15,6 +17,13 @@ class Trend:
     entry: Entry
     sharers: tuple[Sharer, ...]
     total: int
+
+
+class TrendRow(NamedTuple):
+    """A trend beside the row of its entry, as lists show it."""
+
+    trend: Trend
+    row: EntryRow
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

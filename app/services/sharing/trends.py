@@ -11,7 +11,7 @@ from app.gateways.sharing.trends import TrendGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.stream import EntryRow
-from app.models.sharing.trends import SimilarReader, Trend
+from app.models.sharing.trends import SimilarReader, Trend, TrendRow
 from app.services.access import require_permission
 from app.services.reading.pages import build_row
 
@@ -38,8 +38,15 @@ class TrendService:
         return self._trends.list_top(actor.user_id, clock.now())
 
     def list_rows(self, actor: Actor, limit: int) -> list[EntryRow]:
-        """Return the most shared entries as rows of a list: the entry itself if it's in the actor's feeds,
+        """Return the most shared entries as rows of a list."""
+        return [one.row for one in self.list_with_rows(actor, limit)]
+
+    def list_with_rows(self, actor: Actor, limit: int | None = None) -> list[TrendRow]:
+        """Return the most shared entries beside their rows: the entry itself if it's in the actor's feeds,
         else its latest share.
+
+        Args:
+            limit: the most entries to return; None: as configured.
         """
         require_permission(actor, Permission.ENTRY_READ)
         found = self._trends.list_top(actor.user_id, clock.now(), limit)
@@ -53,7 +60,8 @@ class TrendService:
         for one in found:
             starred = one.entry.id in marks and marks[one.entry.id].starred
             row = build_row(one.entry, sources, starred, (), one.sharers)
-            rows.append(row if row.markable else dataclasses.replace(row, id=one.sharers[0].share_id))
+            row = row if row.markable else dataclasses.replace(row, id=one.sharers[0].share_id)
+            rows.append(TrendRow(one, row))
         return rows
 
     def list_public(self, rows: int) -> list[Trend]:

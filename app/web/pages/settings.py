@@ -52,6 +52,11 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Privacy:
+    images: str = declare_text(max=16)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Display:
     theme: str = declare_text(max=8, one_of=THEMES)
     text_size: int
@@ -261,6 +266,14 @@ def save_reading() -> Response | str:
     form = forms.read_form(request, Reading)
     get_services().accounts.set_preferences(get_actor(), dataclasses.asdict(form))
     return _saved("reading")
+
+
+@bp.post("/settings/privacy")
+def save_privacy() -> Response | str:
+    """Save the privacy settings."""
+    form = forms.read_form(request, Privacy)
+    get_services().accounts.set_preferences(get_actor(), dataclasses.asdict(form))
+    return _saved("privacy")
 
 
 @bp.get("/settings/notifications")

@@ -161,6 +161,11 @@ def render_thumb(url: str | None, *, large: bool = False) -> str:
     return f'<img class="thumb" src="{shown.build_path(small)}"{sharp} {shape}>'
 
 
+def show_thumb(url: str | None) -> Markup:
+    """Return the picture of a row for a template."""
+    return Markup(render_thumb(url))  # noqa: S704 — built from escaped parts only
+
+
 def render_poster(url: str | None, page: str | None = None) -> str:
     """Return the still picture of a player; "" without one, or if it isn't shown.
 

@@ -125,6 +125,7 @@ def install(app: Flask, tree_cache: int) -> None:
         own_face=faces.render_own_face,
         collect_entry=pictures.collect_entry,
         show_picture=pictures.show_picture,
+        thumb=pictures.show_thumb,
         sign_picture=pictures.sign_picture,
         search_ref=highlight.build_search_ref,
         widened=highlight.widen_query,
