@@ -90,10 +90,12 @@ class MoveGateway:
 
         Raises:
             InvalidError: there is no such cell.
-            ConflictError: the person is being moved already.
+            ConflictError: the person is being moved already, or their account is being deleted.
         """
         if cell not in self._cells.names:
             raise InvalidError("There is no cell with this name.", field="cell")
+        if self._moves.is_leaving(user_id):
+            raise ConflictError("This account is being deleted.", user_id=user_id)
         place = self._find(user_id)
         if place.step:
             raise ConflictError("This person is being moved already.", user_id=user_id)
@@ -127,7 +129,7 @@ class MoveGateway:
             if not found:
                 break
             for user_id in found:
-                with contextlib.suppress(ConflictError):  # another admin has begun to move them
+                with contextlib.suppress(ConflictError):  # they are being moved or deleted already
                     started += self.start(user_id, to)
             after = found[-1]
         return started
@@ -184,6 +186,9 @@ class MoveGateway:
         if not place.step:
             return self._sweep(place, now)
         due = self._moves.find_due_time(place)
+        if place.step in CANCELLABLE and self._moves.is_leaving(user_id):
+            self.cancel(user_id)
+            place, due = self._find(user_id), now
         if due is None and place.step == MoveStep.CLEAN:
             # The run that switched died at once: no process was notified, and the time is unknown.
             self._set_times(place)

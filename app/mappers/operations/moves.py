@@ -38,6 +38,11 @@ class MoveMapper:
         return list(dict.fromkeys([*found, *(doc["_id"] for doc in swept)]))
 
     @translate_errors
+    def is_leaving(self, user_id: int) -> bool:
+        """Return whether the account of a person is being deleted."""
+        return self._users.find_one({"_id": user_id, "leaving": {"$ne": None}}, {"_id": 1}) is not None
+
+    @translate_errors
     def set_times(self, place: Place, now: dt.datetime, due: dt.datetime) -> None:
         """Record when the step of a place began, and when it goes on."""
         values = {"at": now, "due": due, "timed": place.step}

@@ -148,11 +148,19 @@ class OutboxMapper:
             self._open(cell)[OUTBOX].insert_many(rows)
 
     @translate_errors
-    def find_counted(self, cell: str, user_id: int) -> tuple[set[int], set[tuple[int, int]]]:
-        """Return the feeds and entries (feed, entry) that count a person's documents in a cell."""
+    def find_counted(
+        self, cell: str, user_id: int, session: Session | None = None, *, limit: int = 0
+    ) -> tuple[set[int], set[tuple[int, int]]]:
+        """Return the feeds and entries (feed, entry) that count a person's documents in a cell.
+
+        Args:
+            limit: of each of both; 0: all.
+        """
         database, mine = self._open(cell), {"user_id": user_id}
-        feeds = {doc["feed_id"] for doc in database["subscriptions"].find(mine, {"feed_id": 1})}
-        marks = database["marks"].find({**mine, **_KEEPING}, {"feed_id": 1, "entry_id": 1})
+        found = database["subscriptions"].find(mine, {"feed_id": 1}, session=session, limit=limit)
+        feeds = {doc["feed_id"] for doc in found}
+        kept, fields = {**mine, **_KEEPING}, {"feed_id": 1, "entry_id": 1}
+        marks = database["marks"].find(kept, fields, session=session, limit=limit)
         return feeds, {(doc["feed_id"], doc["entry_id"]) for doc in marks}
 
     @translate_errors

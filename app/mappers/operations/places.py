@@ -82,9 +82,11 @@ class PlaceMapper:
         return new if self._places.update_one(query, {"$set": values}).matched_count else None
 
     @translate_errors
-    def remove(self, user_id: int) -> None:
-        """Forget the place of a person whose account is gone."""
-        self._places.delete_one({"_id": user_id})
+    def remove(self, user_id: int, was: Place | None) -> bool:
+        """Forget the place of a person whose account goes; return False if it isn't ``was`` anymore."""
+        if was is not None:
+            self._places.delete_one({"_id": user_id, "epoch": was.epoch})
+        return self._places.find_one({"_id": user_id}, {"_id": 1}) is None
 
     # -- new people
 
