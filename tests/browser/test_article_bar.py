@@ -170,3 +170,23 @@ def test_without_scripts_the_bar_has_links_and_forms(visit: Visit, ann: Actor) -
     expect(page.locator("#rows .row.is-read")).not_to_have_count(0)
     page.locator("#article .share-btn").click()
     expect(page.locator("#share")).to_contain_text("You shared this")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_line_above_a_title_cuts_no_name(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    url = "https://two.example/feed"
+    body = FEED.replace(b"<title>Feed one", b"<title>News from the northern islands")
+    body = body.replace(TITLE.encode(), b"By somebody")
+    body = body.replace(b"urdu@one.example", b"Wilhelmina Featherstonehaugh")
+    pull(site.services, [site.services.subscriptions.subscribe(ann, url).subscription.feed_id], {url: body})
+    page = visit(login="ann", size=size)
+    _open(page, "By somebody")
+    source = page.locator("#article .source")
+    expect(source).to_contain_text("Wilhelmina Featherstonehaugh")
+    cut = source.locator("a, .by, time").evaluate_all(
+        "(all) => all.filter((one) => one.scrollWidth > one.clientWidth)"
+    )
+    assert cut == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]

@@ -83,7 +83,10 @@ def test_a_picture_stands_at_the_end_and_leaves_no_hole(
     assert edges(seen.locator("h2"))["right"] <= picture["left"]
     assert row["top"] < picture["top"] < picture["bottom"] < row["bottom"]
     assert unseen.locator(".thumb").count() == 0
-    assert edges(unseen)["height"] < row["height"]
+    # The picture is as high as the text beside it, down to a least height in cards.
+    assert (
+        edges(unseen)["height"] <= row["height"] <= edges(unseen)["height"] + (30 if density == "card" else 0)
+    )
     assert edges(unseen.locator("h2"))["right"] >= edges(unseen)["right"] - 16
     # Its box is kept while it loads, and where it fails.
     assert picture["width"] >= 64
@@ -342,3 +345,35 @@ def test_a_long_list_of_cards_stays_where_it_is(site: Site, visit: Visit, ann: A
         assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
         assert len(numbers) < 560
         assert pane.evaluate("(pane) => pane.scrollHeight") == pytest.approx(height, abs=40)
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1024, 768), (1440, 900)])
+@pytest.mark.parametrize("view", ["panes", "list", "expanded"])
+def test_a_lists_head_is_one_line_of_tools_beside_its_title(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int], view: str
+) -> None:
+    publish(site, ann, rss("Feed one", [("First", TEXT)]))
+    page = visit(login="ann", size=size)
+    page.goto(f"/read/all?view={view}")
+    bar = page.locator(".pane-list > .bar")
+    assert edges(bar)["height"] <= 58
+    heading = edges(bar.locator("h1"))
+    tools = [edges(tool) for tool in bar.locator(".tool:visible").all()]
+    assert all(tool["right"] <= heading["left"] or tool["left"] >= heading["right"] for tool in tools)
+    refresh = page.get_by_role("button", name="Check for new entries")
+    if refresh.count() == 0:
+        bar.get_by_title("More", exact=True).click()
+    with page.expect_response("**/refresh"):
+        refresh.click()
+
+
+def test_a_pointers_star_covers_no_age(site: Site, visit: Visit, ann: Actor) -> None:
+    publish(site, ann, rss("Feed one", [("First", TEXT)]))
+    page = visit(login="ann")
+    for density in ("cozy", "card", "compact"):
+        page.goto(f"/read/all?density={density}")
+        row = page.locator("#rows .row")
+        row.hover()
+        star, age = edges(row.locator(".star")), edges(row.locator("time"))
+        assert star["right"] <= age["left"] + 1 or star["left"] >= age["right"] - 1, density
+        assert row.locator(".star").evaluate("(e) => getComputedStyle(e).opacity") == "1"

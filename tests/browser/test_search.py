@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from app import clock
 from app.models.accounts.actor import Actor
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_keys import press
 from tests.support.reader import add_user, elsewhere, pull, rss
 
@@ -122,3 +122,22 @@ def test_a_found_word_behind_the_end_of_its_line_leaves_nothing_there(site: Site
     )
     assert hidden
     assert page.screenshot() == before
+
+
+@pytest.mark.parametrize("size", [WIDE, (1024, 768), PHONE])
+def test_a_found_passage_is_in_sight(site: Site, visit: Visit, size: tuple[int, int]) -> None:
+    ann = add_user(site.services)
+    feed_id = site.services.subscriptions.subscribe(ann, URL).subscription.feed_id
+    text = f"<p>{'Words that come before the passage, and more of them. ' * 4}A needle is here.</p>"
+    pull(site.services, [feed_id], {URL: rss("A feed with a long name", [("A headline", text)])})
+    elsewhere(lambda: site.services.indexing.run(clock.now(), 30))
+    page = visit(login="ann", size=size)
+    page.goto("/search?q=needle")
+    mark, line = page.locator("#rows .row .text mark"), page.locator("#rows .row p")
+    expect(mark).to_have_text("needle")
+    expect(page.locator("#stream .sub")).to_have_text("1 entry")
+    seen, room = mark.bounding_box(), line.bounding_box()
+    assert seen
+    assert room
+    assert seen["x"] + seen["width"] <= room["x"] + room["width"]
+    assert seen["y"] + seen["height"] <= room["y"] + room["height"] + 1

@@ -70,7 +70,12 @@ def test_entries_are_listed_by_the_time_of_reading(
         services.reading.mark(alice, [one], True)
     eventually(lambda: list_ids(services, alice) == order[::-1])
     assert list_ids(services, alice, Sort.OLDEST) == order
-    assert all(row.read for row in list_rows(services, alice))
+    rows = list_rows(services, alice)
+    assert all(row.read for row in rows)
+    times = [row.read_at for row in rows if row.read_at]
+    assert len(times) == 3
+    assert times == sorted(times, reverse=True)
+    assert not any(row.read_at for row in services.reading.load_page(alice, StreamQuery(ALL)).rows)
     # Read again: to the front, once.
     services.reading.mark(alice, [ids[2]], False)
     assert list_ids(services, alice) == order[::-1]

@@ -66,7 +66,7 @@ def test_one_field_holds_all_folders_and_creates_new_ones(
 def test_the_view_of_a_feed_is_one_of_its_settings(ann: Visitor, feed_id: int) -> None:
     assert ann.post(f"/feeds/{feed_id}/edit", {"view": "list"}).status_code == 303
     page = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text)
-    assert page.xpath("//select[@name='view']/option[@selected]/@value") == ["list"]
+    assert page.xpath("//input[@name='view'][@checked]/@value") == ["list"]
     assert 'data-view="list"' in ann.get(f"/read/feed/{feed_id}").text
     assert ann.post(f"/feeds/{feed_id}/edit", {"view": "x"}).status_code == 400
 

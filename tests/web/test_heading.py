@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.web.view.heading import count_minutes, format_author
+from app.web.view.heading import count_minutes, format_author, is_same_name
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,21 @@ def test_reading_takes_at_least_a_minute_and_markup_takes_none() -> None:
     assert count_minutes("<a href='" + "word " * 1000 + "'>one</a>") == 1
     # Scripts without spaces count by character.
     assert count_minutes("<p>" + "字" * 1001 + "</p>") == 3
+
+
+@pytest.mark.parametrize(
+    ("author", "feed", "is_same"),
+    [
+        ("Fallthrough Media", "Fallthrough", True),
+        ("ann example", "Ann Example", True),
+        ("Ann", "Ann's notes", False),
+        ("Ann", "Notes of Ann", True),
+        ("Gordon", "Go", False),
+        ("Ann", "Bob", False),
+        ("!", "?", False),
+        ("Ann", "", False),
+    ],
+)
+def test_an_author_of_the_feeds_name_is_left_out(author: str, feed: str, is_same: bool) -> None:
+    assert is_same_name(author, feed) is is_same
+    assert format_author(author, feed) == ("" if is_same else author)

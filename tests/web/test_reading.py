@@ -401,9 +401,9 @@ def test_pictures_that_came_beside_a_text_are_seen_with_it(
 @pytest.mark.parametrize(
     ("replies", "label"),
     [
-        ({"url": "https://site.example/item?id=1", "total": 1234}, "Comments (1,234)"),
-        ({"url": "https://site.example/item?id=1"}, "Comments"),
-        ({"url": "https://site.example/item?id=1", "total": 0}, "Comments"),
+        ({"url": "https://site.example/item?id=1", "total": 1234}, "Comments at site.example (1,234)"),
+        ({"url": "https://site.example/item?id=1"}, "Comments at site.example"),
+        ({"url": "https://site.example/item?id=1", "total": 0}, "Comments at site.example"),
     ],
 )
 def test_comments_at_the_site_are_a_link(

@@ -9,7 +9,7 @@ from app.models.reading.search import Term, TermField, is_at
 from app.models.reading.tokenizer import find_word_spans, fold_text
 
 #: Characters: HTML that is searched, text before the match, and the whole snippet.
-LOOKED, BEFORE, LENGTH = 32 << 10, 50, 240
+LOOKED, BEFORE, LENGTH = 32 << 10, 24, 240
 
 
 def extract_snippet(html: str, terms: Sequence[Term]) -> str:

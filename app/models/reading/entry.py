@@ -79,6 +79,11 @@ class EntryKey(NamedTuple):
     seq: int
     at: int
 
+    @property
+    def time(self) -> dt.datetime:
+        """Return ``at`` as a UTC time."""
+        return dt.datetime.fromtimestamp(0, dt.UTC) + dt.timedelta(milliseconds=self.at)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:

@@ -240,6 +240,7 @@ class EntryRow:
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
     ``original``: its title opens the page at its site.
+    ``read_at``: when the user read it, in the stream of recently read entries.
     """
 
     id: int
@@ -265,6 +266,7 @@ class EntryRow:
     icon: str | None = None
     feed_url: str | None = None
     original: bool = False
+    read_at: dt.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -186,6 +186,8 @@ class PageMaker:
                 starred = root in marks and marks[root].starred
                 sharers = rows.gathered.sharers.get(key.id, ())
                 row = build_row(entry, sources, starred, tags.get(root, ()), sharers)
+                if snapshot.ref.kind is StreamKind.RECENT:
+                    row = dataclasses.replace(row, read_at=key.time)
                 shown.append(self._with_text(row, entry) if with_bodies else row)
             elif split is not None and page.split is not None and place < page.split:
                 split -= 1

@@ -18,14 +18,25 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 WORDS, CHARACTERS = 230, 500
 
 
-def format_author(author: str) -> str:
-    """Return an author without email addresses, empty if nothing else remains."""
-    if "@" not in author:
-        return author.strip()
-    named = _ADDRESS.sub(" ", author)
-    named = " ".join(named.split())
-    # "ann@site.example (Ann)" leaves a name in parentheses.
-    return named.strip(_EDGES) if named != author else named
+def format_author(author: str, feed_title: str = "") -> str:
+    """Return an author without email addresses, empty if nothing else remains.
+
+    Args:
+        author: as the feed names the author.
+        feed_title: shown beside it; an author of this name is left out.
+    """
+    named = author.strip()
+    if "@" in author:
+        named = " ".join(_ADDRESS.sub(" ", author).split())
+        # "ann@site.example (Ann)" leaves a name in parentheses.
+        named = named.strip(_EDGES) if named != author else named
+    return "" if feed_title and is_same_name(named, feed_title) else named
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Return whether two names have the same words, or one of them has more: "Ann" and "Ann Media"."""
+    first, second = (set(_WORD.findall(name.casefold())) for name in (one, other))
+    return one == other or bool(first and second and (first <= second or second <= first))
 
 
 def count_minutes(markup: str) -> int:

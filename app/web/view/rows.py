@@ -17,6 +17,7 @@ from app.models.sharing.sharing import Sharer
 from app.models.sharing.typed_text import remove_signs
 from app.web.view import i18n
 from app.web.view.faces import render_face
+from app.web.view.heading import format_author
 from app.web.view.highlight import highlight_terms
 from app.web.view.pictures import render_thumb
 from app.web.view.present import format_ago, format_iso, format_moment, keep_http_url
@@ -111,11 +112,12 @@ class RowRenderer:
         )
 
     def _time(self, row: EntryRow) -> str:
-        """Return when an entry was published, as a link to it if the title leads to the site."""
-        when = (
-            f'<time datetime="{format_iso(row.at)}" title="{escape(format_moment(row.at))}">'
-            f"{escape(format_ago(row.at))}</time>"
-        )
+        """Return an entry's age or when it was read, as a link to it if the title leads to the site."""
+        at = row.read_at or row.at
+        moment = format_moment(at)
+        if row.read_at:
+            moment = _("Read: %(when)s", when=moment)
+        when = f'<time datetime="{format_iso(at)}" title="{escape(moment)}">{escape(format_ago(at))}</time>'
         if row.original and keep_http_url(row.url):
             return f'<a class="in" href="{self._link}{row.id}">{when}</a>'
         return when
@@ -148,15 +150,15 @@ class RowRenderer:
         if self._whole or not text:
             return f"<p>{start}</p>" if start else ""
         text = self._mark(truncate_text(text, self._length))
-        return f'<p dir="auto">{start}<span class="text">{" · " if start else ""}{text}</span></p>'
+        return f'<p dir="auto">{start}<span class="text">{text}</span></p>'
 
     def _source(self, row: EntryRow) -> str:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
         if not self._own:
             tile = render_tile(row.feed_id, row.feed_title, icon=row.icon)
             return f'{tile}<bdi class="src">{escape(row.feed_title)}</bdi>'
-        author = row.author.strip()
-        if not author or "@" in author or author.casefold() in row.feed_title.casefold():
+        author = format_author(row.author, row.feed_title)
+        if not author:
             return ""
         return f'<bdi class="src">{escape(author)}</bdi>'
 

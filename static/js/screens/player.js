@@ -152,11 +152,18 @@ function makeBar() {
     ),
     element("div", { class: "seek" }, parts.passed, parts.seek, parts.left),
     element("div", { class: "choices" }, parts.chapters.parentElement, parts.rate.parentElement, parts.sleep.parentElement),
+    (parts.more = button(t("More"), icon("more"), unfold, "tool more")),
     button(t("Close the player"), icon("close"), close, "tool close"),
   );
+  parts.more.setAttribute("aria-expanded", "false");
   document.body.append(bar);
   new ResizeObserver(makeRoom).observe(bar);
   addEventListener("resize", makeRoom);
+}
+
+// On a phone, the choices are folded.
+function unfold() {
+  parts.more.setAttribute("aria-expanded", bar.classList.toggle("unfolded"));
 }
 
 // The page is as much shorter as the bar is high; on a phone the tabs stay below the bar.
