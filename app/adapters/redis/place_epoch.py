@@ -4,41 +4,58 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 import redis
 
 from app.errors import StoreError
 from app.models.jobs import redis_keys
+from app.models.operations.cells import PLACE_SECONDS
 from app.runtime import redis_connections as connections
 
-#: Seconds for which the epoch isn't asked again.
-KEPT_SECONDS = 0.25
+#: Seconds for which a Redis that didn't respond is left alone.
+RETRY_SECONDS = 1.0
 
 
 class RedisPlaceEpoch:
-    """Reads the epoch at most every :data:`KEPT_SECONDS`. Without Redis it changes each
-    second, so that places are read again.
+    """Reads the epoch at most every :data:`PLACE_SECONDS`.
+
+    The mover counts on it that nobody trusts an older one. So while Redis doesn't respond, or responds late,
+    each answer is a new number, and places are read again.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, now: Callable[[], float] = time.monotonic) -> None:
         self._client: redis.Redis = connections.connect(url, socket_connect_timeout=1, socket_timeout=1)
-        self._lock = threading.Lock()
-        self._epoch, self._until = 0, 0.0
+        self._now, self._lock = now, threading.Lock()
+        self._epoch, self._until, self._retry_at = 0, 0.0, 0.0
 
     def read(self) -> int:
-        """Return the epoch, at most a quarter of a second old."""
-        now = time.monotonic()
-        if now < self._until:
+        """Return the epoch, at most a quarter of a second old, or a new number."""
+        if self._now() < self._until:
             return self._epoch
-        with self._lock:
+        if not self._lock.acquire(timeout=PLACE_SECONDS):
+            return _make_new()  # another thread waits for Redis
+        try:
+            now = self._now()
             if now >= self._until:
-                self._until = now + KEPT_SECONDS
-                try:
-                    self._epoch = int(self._client.get(redis_keys.PLACE_EPOCH) or 0)
-                except redis.RedisError:
-                    # Changes go unnoticed now, so places must be read again.
-                    self._epoch, self._until = -time.monotonic_ns(), now + 1
-        return self._epoch
+                self._epoch = self._ask(now)
+            return self._epoch
+        finally:
+            self._lock.release()
+
+    def _ask(self, now: float) -> int:
+        if now >= self._retry_at:
+            try:
+                epoch = int(self._client.get(redis_keys.PLACE_EPOCH) or 0)
+            except redis.RedisError:
+                self._retry_at = self._now() + RETRY_SECONDS
+            else:
+                # Its age counts from the question.
+                self._until = now + PLACE_SECONDS
+                if self._now() < self._until:
+                    return epoch
+        self._until = self._now() + PLACE_SECONDS
+        return _make_new()
 
     def raise_epoch(self) -> int:
         """Raise the epoch after a change of ``places``, and return it.
@@ -46,9 +63,14 @@ class RedisPlaceEpoch:
         Raises:
             StoreError: Redis isn't responding.
         """
+        now = self._now()
         try:
             epoch = int(self._client.incr(redis_keys.PLACE_EPOCH))
         except redis.RedisError as e:
             raise StoreError from e
-        self._epoch, self._until = epoch, time.monotonic() + KEPT_SECONDS
+        self._epoch, self._until = epoch, now + PLACE_SECONDS
         return epoch
+
+
+def _make_new() -> int:
+    return -time.monotonic_ns()

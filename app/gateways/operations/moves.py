@@ -30,7 +30,7 @@ from app.mappers.operations.person_documents import (
     compute_digest,
     get_key,
 )
-from app.models.operations.cells import HOME, Place, PlaceState
+from app.models.operations.cells import HOME, PLACE_SECONDS, Place, PlaceState
 from app.models.operations.moves import (
     CANCELLABLE,
     CLEAN_AFTER,
@@ -44,8 +44,8 @@ from app.models.transactions import TRANSACTION_SECONDS
 
 log = logs.get(__name__)
 
-#: Seconds until each process has noticed that a person's writes are refused: it asks four times a second.
-NOTICE_SECONDS = 0.35
+#: Seconds until each process has noticed that a person's writes are refused, with a margin.
+NOTICE_SECONDS = PLACE_SECONDS + 0.1
 #: Longest wait for writes that had begun before; sweeps find the writes of processes that are frozen longer.
 DRAIN_SECONDS = 10.0 + TRANSACTION_SECONDS
 #: Writes that began so long ago are waited for while the person can still write.

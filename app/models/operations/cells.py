@@ -11,6 +11,8 @@ HOME = "home"
 #: Low bits of an id that hold the slot of its process, for documents that may live in several stores.
 SLOT_BITS = 10
 SLOTS = 1 << SLOT_BITS
+#: Seconds after which every process that isn't frozen has noticed a change of a place.
+PLACE_SECONDS = 0.25
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
 _SCHEMES = ("mongodb://", "mongodb+srv://")
 
