@@ -514,7 +514,7 @@ class Gateways:
             quota=settings.quota,
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
-        self.packs = PackGateway(m.packs, settings)
+        self.packs = PackGateway(m.packs, m.feeds, settings)
         self.recent_reads = RecentReadGateway(
             m.recent_reads, m.entry_keys, m.subscriptions, limit=settings.recent_reads_max
         )

@@ -101,6 +101,22 @@ def test_subscriptions_of_a_phone_take_two_lines_each(site: Site, visit: Visit) 
     page.wait_for_url("**/subscriptions?*folder=*")
 
 
+@pytest.mark.parametrize("js", [True, False])
+def test_topics_are_found_while_one_types(site: Site, visit: Visit, js: bool) -> None:
+    add_user(site.services)
+    page = visit(login="ann", js=js)
+    page.goto("/packs")
+    field = page.get_by_role("searchbox", name="Search topics and feeds")
+    field.press_sequentially("nautil")
+    if not js:
+        page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator(".pack")).to_have_count(1)
+    expect(page.locator(".pack .samples li").first).to_have_text("NNautilus")
+    expect(field).to_have_value("nautil")
+    page.get_by_role("link", name="Choose feeds from Science and space").click()
+    page.wait_for_url("**/packs/science")
+
+
 def test_choices_save_themselves_and_texts_keep_save_in_sight(site: Site, visit: Visit) -> None:
     ann = add_user(site.services)
     page = visit(login="ann")

@@ -7,15 +7,18 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.feeds.opml import opml
+from app.feeds.urls import hash_url, is_secret
 from app.gateways.imports.packs import load_shipped
 from app.models.imports.imports import Pack
 
 PACKS = load_shipped(None)
 
 
-def test_at_least_twelve_topics_with_two_hundred_feeds_are_shipped() -> None:
-    assert len(PACKS) >= 12
-    assert len({feed.url for pack in PACKS.values() for feed in opml.read(pack.body).feeds}) >= 200
+def test_at_least_twenty_topics_with_different_feeds_are_shipped() -> None:
+    urls = [feed.url for pack in PACKS.values() for feed in opml.read(pack.body).feeds]
+    assert len(PACKS) >= 20
+    assert len(urls) >= 280
+    assert len({hash_url(url) for url in urls}) == len(urls)
 
 
 @pytest.mark.parametrize("pack", PACKS.values(), ids=PACKS.keys())
@@ -40,6 +43,7 @@ def test_each_feed_of_a_pack_has_a_title_a_site_and_an_https_address(pack: Pack)
             assert parts.scheme == "https", feed
             assert "." in (parts.hostname or ""), feed
             assert not parts.username, feed
+            assert not is_secret(address), feed
 
 
 def test_packs_of_other_languages_name_them() -> None:

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from bs4 import BeautifulSoup
 from bson.binary import Binary
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
+from app import clock
 from app.bootstrap.services import Services
 from app.errors import FetchError
 from app.feeds.opml import opml
@@ -288,8 +290,7 @@ def test_several_topics_are_imported_at_once_each_into_its_folder(services: Serv
     number = the_import(ann.post("/packs/subscribe", {"topic": ["science", "comics", "science"]}))
     one = stored(services, number)
     assert [folder.name for folder in one.folders] == ["Science and space", "Comics"]
-    actor = services.gateways.accounts.find_credentials("ann").user.actor  # type: ignore[union-attr]
-    packs = {view.pack.slug: len(view.feeds) for view in services.packs.list_packs(actor)}
+    packs = {view.pack.slug: len(view.feeds) for view in services.packs.list_packs(_actor(services))}
     assert one.goal == packs["science"] + packs["comics"]
     nothing = ann.post("/packs/subscribe", {})
     assert nothing.status_code == 400
@@ -303,6 +304,50 @@ def test_topics_in_the_readers_language_come_first(ann: Visitor) -> None:
     german = ann.get("/welcome", headers={"Accept-Language": "de"}).text
     german = re.findall(r'name="topic" value="([^"]+)"', german)
     assert german[:2] == ["auf-deutsch", "books"]
+
+
+def _actor(services: Services) -> Actor:
+    found = services.gateways.accounts.find_credentials("ann")
+    assert found is not None
+    return found.user.actor
+
+
+def test_topics_are_found_by_their_words_and_feeds(ann: Visitor) -> None:
+    def search(query: str) -> list[tuple[str, list[str]]]:
+        page = BeautifulSoup(ann.get("/packs", query_string={"q": query}).text, "lxml")
+        return [
+            (one.h2.text, [line.text for line in one.select(".samples span")]) for one in page.select(".pack")
+        ]
+
+    assert len(search("")) == len(search(" ")) >= 20
+    assert [title for title, _ in search("CLIMATE environment")] == ["Climate and environment"]
+    (space,) = search("space quanta")
+    assert space[0] == "Science and space"
+    # What was found comes first, however far down it stands.
+    assert [samples[0] for _, samples in search("nautil")] == ["Nautilus"]
+    assert "Actualités en français" in [title for title, _ in search("actualites")]
+    assert all(len(samples) <= 4 for _, samples in search("a"))
+    empty = ann.get("/packs?q=nothing+like+it").text
+    assert "No topics found" in empty
+    assert 'value="nothing like it"' in empty
+    part = ann.get("/packs?q=quanta", headers={"HX-Request": "true", "HX-Target": "div#packs"}).text
+    assert "Quanta Magazine" in part
+    assert "<html" not in part
+
+
+def test_a_pack_shows_icons_only_of_feeds_that_are_known_here(ann: Visitor, services: Services) -> None:
+    (view,) = services.packs.list_packs(_actor(services), query="quanta")
+    url = view.samples[0].url
+    feed_id = services.gateways.feeds.get_or_create(url, now=clock.now(), title="Quanta").id
+    feeds = services.store.database["feeds"]
+    for path in ("/packs", "/packs/science"):
+        page = BeautifulSoup(ann.get(path).text, "lxml")
+        assert not page.select("main img")
+        assert len(page.select("main i.av")) >= 10
+    feeds.update_one({"_id": feed_id}, {"$set": {"icon_blob": Binary(b"1" * 16)}})
+    for path in ("/packs", "/packs/science"):
+        (shown,) = BeautifulSoup(ann.get(path).text, "lxml").select("main img")
+        assert shown["src"] == build_icon_path(b"1" * 16)
 
 
 def test_admins_make_rename_replace_and_delete_packs(services: Services, ann: Visitor, visitor: Make) -> None:

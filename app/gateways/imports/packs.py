@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import re
 import zlib
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds.html.text import extract_plain_text
 from app.feeds.opml import opml
 from app.feeds.opml.file_type import check_is_opml
+from app.feeds.urls import hash_url
+from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.packs import PackMapper
 from app.models.imports.imports import Pack
 from app.models.imports.opml import SubscriptionList
@@ -29,8 +32,8 @@ _ABOUT = re.compile(r"<description>([^<]{1,400})</description>")
 class PackGateway:
     """Reads, stores and hides starter packs."""
 
-    def __init__(self, packs: PackMapper, settings: Settings) -> None:
-        self._packs = packs
+    def __init__(self, packs: PackMapper, feeds: FeedMapper, settings: Settings) -> None:
+        self._packs, self._feeds = packs, feeds
         self._folder = settings.packs_dir
         self._limits = opml.Limits.from_settings(settings)
 
@@ -53,6 +56,12 @@ class PackGateway:
     def read(self, pack: Pack) -> SubscriptionList:
         """Return the feeds and folders of a pack."""
         return opml.read(pack.body, self._limits)
+
+    def find_icons(self, urls: Iterable[str]) -> dict[str, str]:
+        """Return the paths of the icons of those feeds that this server fetches, by address."""
+        keys = {url: hash_url(url) for url in urls}
+        icons = self._feeds.find_icons_by_keys(list(keys.values())) if keys else {}
+        return {url: icons[key] for url, key in keys.items() if key in icons}
 
     def add(self, title: str, about: str, body: bytes) -> Pack:
         """Store a new pack.

@@ -159,6 +159,13 @@ class FeedMapper:
         return {feed.url_key: feed for feed in found}
 
     @translate_errors
+    def find_icons_by_keys(self, url_keys: Sequence[str]) -> dict[str, str]:
+        """Return the paths of the icons that are stored for the feeds with these address keys, by key."""
+        query = {"url_key": {"$in": list(url_keys)}, "icon_blob": {"$type": "binData"}}
+        found = self._feeds.find(query, {"_id": 0, "url_key": 1, "icon_blob": 1})
+        return {doc["url_key"]: build_icon_path(doc["icon_blob"]) for doc in found}
+
+    @translate_errors
     def find_by_key(self, url_key: str) -> Feed | None:
         """Return the feed with this address key."""
 

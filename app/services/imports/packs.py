@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from app import logs
 from app.errors import InvalidError
@@ -11,6 +11,7 @@ from app.gateways.imports.packs import PackGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.imports.imports import Import, Pack
 from app.models.imports.opml import Outline, SubscriptionList
+from app.models.reading.tokenizer import fold_text
 from app.services.access import require_permission
 from app.services.imports.imports import ImportService
 from app.services.validation import check_text
@@ -20,14 +21,21 @@ log = logs.get(__name__)
 SLUG_MAX, TITLE_MAX, ABOUT_MAX = 80, 80, 400
 #: Characters of an import's name that is made of the names of several packs.
 NAME_MAX = 120
+#: Feeds of a pack that a list of packs names.
+SAMPLES = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackView:
-    """A pack with its feeds in their order, without duplicates."""
+    """A pack with its feeds in their order, without duplicates.
+
+    Attributes:
+        samples: the feeds that a list of packs names: first those that a search has found.
+    """
 
     pack: Pack
     feeds: tuple[Outline, ...]
+    samples: tuple[Outline, ...] = ()
 
     @property
     def language(self) -> str:
@@ -42,11 +50,24 @@ class PackService:
         self._packs = packs
         self._imports = imports
 
-    def list_packs(self, actor: Actor, language: str = "en") -> list[PackView]:
-        """Return all packs by title: first those in ``language``, then those without one."""
+    def list_packs(self, actor: Actor, language: str = "en", query: str = "") -> list[PackView]:
+        """Return all packs by title: first those in ``language``, then those without one.
+
+        Args:
+            query: words of a pack's title or description or of its feeds' names; empty: all packs.
+        """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
-        views = [self._view(pack) for pack in self._packs.list_packs()]
-        return sorted(views, key=lambda view: (view.language != language, view.language != ""))
+        words = fold_text(query).split()
+        views = [self._view(pack, words) for pack in self._packs.list_packs()]
+        return sorted(
+            (view for view in views if view.samples or not words),
+            key=lambda view: (view.language != language, view.language != ""),
+        )
+
+    def find_icons(self, actor: Actor, feeds: Iterable[Outline]) -> dict[str, str]:
+        """Return the paths of the icons of those feeds that this server fetches, by address."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._packs.find_icons(feed.url for feed in feeds)
 
     def get(self, actor: Actor, slug: str) -> PackView:
         """Return a pack.
@@ -127,9 +148,23 @@ class PackService:
         self._packs.remove(check_text(slug, "slug", limit=SLUG_MAX))
         log.info("pack_removed", user_id=actor.user_id, pack=slug)
 
-    def _view(self, pack: Pack) -> PackView:
+    def _view(self, pack: Pack, words: Sequence[str] = ()) -> PackView:
         by_url = {feed.url: feed for feed in reversed(self._packs.read(pack).feeds)}
-        return PackView(pack, tuple(reversed(by_url.values())))
+        feeds = tuple(reversed(by_url.values()))
+        about = f"{pack.title} {pack.about}"
+        found = [feed for feed in feeds if _has_words(f"{feed.title} {feed.url}", words)]
+        if not found and not _has_words(about, words):
+            # The words may stand in both.
+            found = [feed for feed in feeds if _has_words(f"{about} {feed.title} {feed.url}", words)]
+            return PackView(pack, feeds, tuple(found[:SAMPLES]))
+        samples = dict.fromkeys((*found, *feeds))
+        return PackView(pack, feeds, tuple(samples)[:SAMPLES])
+
+
+def _has_words(text: str, words: Sequence[str]) -> bool:
+    """Return whether each of these folded words is in a text."""
+    folded = fold_text(text)
+    return all(word in folded for word in words)
 
 
 def _place_in_folder(feeds: Sequence[Outline], pack: Pack) -> tuple[Outline, ...]:

@@ -15,9 +15,14 @@ from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
 from app.web.security.sessions import takes_file
 from app.web.view.i18n import get_language
-from app.web.view.render import render_page
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("packs", __name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    q: str = declare_text(max=100, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +44,16 @@ class Edit:
 
 @bp.get("/packs")
 def show_packs() -> str:
-    """Show all packs, as cards."""
-    return _page()
+    """Show all packs as cards, or those that a search finds."""
+    return _page(query=forms.read_query(request, Query).q)
 
 
-def _page(error: EventrError | None = None) -> str:
+def _page(error: EventrError | None = None, query: str = "") -> str:
     may_edit = get_actor().has_permission(Permission.PACK_EDIT)
-    packs = get_services().packs.list_packs(get_actor(), get_language())
-    return render_page("pages/packs.html", packs=packs, may_edit=may_edit, error=error)
+    packs = get_services().packs.list_packs(get_actor(), get_language(), query)
+    icons = get_services().packs.find_icons(get_actor(), [one for view in packs for one in view.samples])
+    name = "parts/packs.html" if get_fragment_id() == "packs" else "pages/packs.html"
+    return render_page(name, packs=packs, icons=icons, may_edit=may_edit, error=error, query=query)
 
 
 @bp.get("/packs/<slug>")
@@ -58,7 +65,11 @@ def show_pack(slug: str) -> str:
 def _show(slug: str, error: EventrError | None = None) -> str:
     view = get_services().packs.get(get_actor(), slug)
     return render_page(
-        "pages/pack.html", view=view, may_edit=get_actor().has_permission(Permission.PACK_EDIT), error=error
+        "pages/pack.html",
+        view=view,
+        icons=get_services().packs.find_icons(get_actor(), view.feeds),
+        may_edit=get_actor().has_permission(Permission.PACK_EDIT),
+        error=error,
     )
 
 
