@@ -23,6 +23,7 @@
  ├── StoreError                MongoDB or Redis isn't responding (503)
  │   ├── NoSpaceError          a disk is almost full, so nothing big is stored (503)
  │   ├── CellError             the replica set that holds a person's data isn't responding (503)
+ │   │   └── CellMismatchError   … because its address leads to another cell's database (503)
  │   ├── MovingError           a person's data is being moved to another one, so they can only read (503)
  │   ├── MediaStoreError       a store of pictures and files isn't responding (503)
  │   ├── DrainingError         a queue currently accepts no new jobs (503)
@@ -252,6 +253,11 @@ class CellError(StoreError):
     default = N_(
         "The server that stores your data isn't responding. Nothing was lost. Try again in a minute."
     )
+
+
+class CellMismatchError(CellError):
+    code = "cell_mismatch"
+    default = N_("The address of a cell leads to another cell's database. Correct EVENTR_CELLS.")
 
 
 class MovingError(StoreError):

@@ -11,7 +11,6 @@ builds only what it needs, and building before a fork is safe.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
@@ -24,7 +23,6 @@ from app.bootstrap.privacy import PrivacyServices
 from app.bootstrap.stream_feeds import StreamFeedServices
 from app.bootstrap.sync import SyncServices
 from app.config import Settings
-from app.errors import CellError
 from app.feeds.fetch.fetcher import Fetcher
 from app.mappers.mongo.migrations.migrator import Migrator, Upgrade
 from app.mappers.mongo.migrations.table import is_current
@@ -57,12 +55,14 @@ class Services(
         """Upgrade the database to this program's schema and create all indexes; see :class:`Migrator`.
 
         Safe to repeat, and to call from several processes at once.
+
+        Raises:
+            StartupError: a newer program has upgraded the database, this process should stop, or EVENTR_CELLS
+                is wrong.
+            StoreError: MongoDB isn't responding.
         """
         done = Migrator(self.store, metadata.version("eventr"), cancelled=cancelled).run()
-        with contextlib.suppress(
-            CellError
-        ):  # a cell that is down stops nobody else; prepared at the next start
-            self.cells.prepare()
+        self.cells.prepare(cancelled)
         return done
 
     def require_schema(self, seconds: float) -> bool:

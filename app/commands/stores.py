@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pymongo
 import redis
 from pymongo.errors import PyMongoError
@@ -12,8 +14,11 @@ from redis.retry import Retry
 from app import embedded
 from app.config import Settings
 from app.errors import StartupError
+from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.refusals import describe_refusal
+from app.mappers.mongo.store import Store
 from app.models.jobs import redis_keys
+from app.models.operations.cells import parse_cells
 from app.monitoring import health
 from app.monitoring.health import shorten_error
 from app.runtime import redis_connections as connections
@@ -26,7 +31,8 @@ def require_stores(given: Settings) -> Settings:
     """Return the settings with the addresses of responding stores.
 
     Raises:
-        StartupError: a store isn't responding, or Eventr can't use it; the message says what to do.
+        StartupError: a store isn't responding, Eventr can't use it, or EVENTR_CELLS is wrong. The message
+            says what to do.
     """
     running = embedded.EmbeddedServers(given)
     for server in running.servers:
@@ -34,6 +40,7 @@ def require_stores(given: Settings) -> Settings:
             title, setting = server.requirement.title, server.requirement.setting
             raise StartupError(f"{title} isn't running. Start everything with 'eventr up', or set {setting}.")
     require_external_stores(given)
+    _require_cells(running.settings)
     return running.settings
 
 
@@ -47,6 +54,15 @@ def require_external_stores(settings: Settings) -> None:
         _require_mongodb(settings.mongodb_uri, settings.mongodb_name)
     if settings.redis_url:
         _require_redis(settings.redis_url)
+
+
+def _require_cells(settings: Settings) -> None:
+    addresses = parse_cells(settings.cells)
+    with (
+        contextlib.closing(Store(settings.mongodb_uri, settings.mongodb_name)) as store,
+        contextlib.closing(Cells(store, addresses, settings.mongodb_name)) as cells,
+    ):
+        cells.check_start()
 
 
 def _require_mongodb(uri: str, name: str) -> None:

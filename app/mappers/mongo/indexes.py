@@ -415,7 +415,10 @@ def ensure_indexes(database: Database[dict[str, Any]], names: Collection[str] = 
 @translate_errors
 def ensure_cell_indexes(database: Database[dict[str, Any]], names: Collection[str]) -> None:
     """Create the indexes of these collections in a cell; safe to call again."""
-    ensure_indexes(database, names)
+    for name in sorted(names):
+        # Without the long limit: while indexes are built, it also holds for the search for a server.
+        database.command("ping")
+        ensure_indexes(database, (name,))
     with pymongo.timeout(BUILD_SECONDS):
         for name, models in CELL_INDEXES.items():
             database[name].create_indexes(models)

@@ -46,6 +46,8 @@ PLACEMENTS: dict[str, Placement] = {
     ),
     # Which numbers at home a transaction in this store has changed.
     **_put(Home.EACH, "_id", "outbox"),
+    # Which cell the store is, its schema version, and the lock and progress of an upgrade.
+    **_put(Home.EACH, "_id", "schema"),
     # Which run of the mover may write a person's documents there, and what it has compared.
     **_put(Home.EACH, "_id", "move_digests", "move_fences"),
     # Where people live, and the numbers of people in other cells.
@@ -62,6 +64,6 @@ PLACEMENTS: dict[str, Placement] = {
     **_put(Home.HOME, "_id", "feeds", "discoveries", "chapters", "sources", "blobs", "trends", "orphans",
            "packs", "robots",
            "systemkeys", "import_slots", "index_removals", "index_state", "media_cleaning", "later_dead",
-           "retention", "schema"),
+           "retention"),
     **_put(Home.HOME, "feed_id", "websubs"),
 }  # fmt: skip

@@ -114,6 +114,7 @@ class OutboxMapper:
         """
         query = {"feed_id": feed_id, "entry_id": {"$exists": True}}
         found: set[int] = set()
+        self._cells.require_all()
         for cell in self._cells.names[1:]:
             found.update(doc["entry_id"] for doc in self._open(cell)[OUTBOX].find(query, {"entry_id": 1}))
         return found

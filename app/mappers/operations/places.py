@@ -56,6 +56,17 @@ class PlaceMapper:
         return {doc["_id"]: (doc["people"], doc["moving"]) for doc in self._places.aggregate([count])}
 
     @translate_errors
+    def list_cells(self) -> list[str]:
+        """Return the cells in which people have a place."""
+        return list(self._places.distinct("cell", {"cell": {"$gt": ""}}))
+
+    @translate_errors
+    def has_others(self, cells: Collection[str]) -> bool:
+        """Return whether anyone lives in a cell other than these."""
+        others = {"cell": {"$nin": sorted(cells)}}
+        return self._places.find_one(others, {"_id": 1}) is not None
+
+    @translate_errors
     def add(self, user_id: int, cell: str) -> bool:
         """Place a new person; return False if they have a place."""
         doc = {"cell": cell, "state": PlaceState.NORMAL.value, "to": "", "epoch": 1, "step": ""}

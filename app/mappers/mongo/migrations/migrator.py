@@ -51,6 +51,7 @@ class Migrator:
         program: version of this program, for the history.
         migrations: a different table, for tests.
         seconds: time until the lock expires after its last renewal.
+        create: creates all indexes; None: those of the home store.
         cancelled: returns True when this process should stop; called while waiting and before each batch.
     """
 
@@ -61,10 +62,12 @@ class Migrator:
         *,
         migrations: Sequence[Migration] = MIGRATIONS,
         seconds: float = LEASE,
+        create: Callable[[Database[Doc]], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store, self._program, self._migrations = store, program, migrations
         self._seconds, self._cancelled = seconds, cancelled
+        self._create = create or create_indexes
         self._schema = SchemaMapper(store.database)
 
     @property
@@ -80,7 +83,7 @@ class Migrator:
         """
         before = self._known_version()
         if before == self._newest:
-            create_indexes(self._store.database)
+            self._create(self._store.database)
             return Upgrade(before, before)
         with self._locked() as lease:
             # Another process may have migrated meanwhile.
@@ -101,7 +104,7 @@ class Migrator:
         migration.apply(Run(self._store, self._schema, lease, migration.number, self._cancelled))
         if migration.number == self._newest:
             # Other processes wait for the newest version, and need its indexes, too.
-            create_indexes(self._store.database)
+            self._create(self._store.database)
         ended = clock.now()
         entry = {"title": migration.title, "program": self._program, "began": began, "ended": ended}
         self._schema.finish(lease, migration.number, entry)

@@ -23,11 +23,16 @@ _INDEX_NOT_FOUND, _NAMESPACE_NOT_FOUND = 27, 26
 
 @dataclasses.dataclass(frozen=True)
 class Migration:
-    """One step, from schema version ``number - 1`` to ``number``."""
+    """One step, from schema version ``number - 1`` to ``number``.
+
+    Attributes:
+        in_cells: it concerns collections of people, so it is applied in each cell as well.
+    """
 
     number: int
     title: str
     apply: Callable[[Run], None]
+    in_cells: bool = False
 
 
 class Run:

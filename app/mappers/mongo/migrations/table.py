@@ -22,6 +22,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(3, "Replace two indexes of pictures", m0003_replace_media_indexes.apply),
     Migration(4, "Move the fetch log into the feeds", m0004_move_fetch_log.apply),
 )
+#: Those that are also applied in each cell. The numbers of a cell's schema versions have gaps.
+CELL_MIGRATIONS: tuple[Migration, ...] = tuple(each for each in MIGRATIONS if each.in_cells)
 #: The schema version that this program reads and writes.
 VERSION = MIGRATIONS[-1].number
 

@@ -1,0 +1,85 @@
+"""Which cell a database is, and for which programs it is prepared: a document in the collection ``schema``.
+
+    {_id: "cell", name, prepared: [number, …]}    name: of the cell; ``home`` in the home store
+
+Without it, two names for one replica set, or names with each other's addresses, would let the mover delete
+what it has just copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pymongo.database import Database
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import N_, CellMismatchError
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.migrations.schema import COLLECTION
+
+_ID = "cell"
+#: Programs that are remembered: those of the last upgrades, whose processes may still run.
+_REMEMBERED = 20
+
+
+class CellIdentity(NamedTuple):
+    """The cell of a database, and the programs that it is prepared for."""
+
+    name: str
+    prepared: frozenset[str]
+
+
+@translate_errors
+def read_identity(database: Database[Any]) -> CellIdentity | None:
+    """Return the cell of a database; None: no program has written it yet."""
+    doc = database[COLLECTION].find_one({"_id": _ID})
+    return CellIdentity(doc["name"], frozenset(doc["prepared"])) if doc else None
+
+
+def claim_database(database: Database[Any], name: str) -> CellIdentity:
+    """Let a database be that of a cell, unless it is that of another cell; return its identity.
+
+    Raises:
+        CellMismatchError: it is the database of another cell.
+        StoreError: it isn't responding.
+    """
+    found = read_identity(database)
+    if found is None:
+        _write(database, name)
+        found = read_identity(database) or CellIdentity(name, frozenset())
+    require_name(found, name)
+    return found
+
+
+def require_name(found: CellIdentity, name: str) -> None:
+    """Check that a database is that of a cell.
+
+    Raises:
+        CellMismatchError: it is the database of another cell.
+    """
+    if found.name == name:
+        return
+    raise CellMismatchError(
+        N_(
+            "The address of the cell %(cell)s leads to the database of the cell %(found)s."
+            " Correct EVENTR_CELLS or EVENTR_MONGODB_URI, then start Eventr again."
+        ),
+        cell=name,
+        found=found.name,
+    )
+
+
+@translate_errors
+def _write(database: Database[Any], name: str) -> None:
+    try:
+        database[COLLECTION].insert_one({"_id": _ID, "name": name, "prepared": []})
+    except DuplicateKeyError:
+        return  # another process was first
+
+
+@translate_errors
+def record_prepared(database: Database[Any], program: str) -> None:
+    """Record that a database has the indexes and the schema of a program."""
+    table = database[COLLECTION]
+    absent = {"_id": _ID, "prepared": {"$ne": program}}
+    table.update_one(absent, {"$push": {"prepared": {"$each": [program], "$slice": -_REMEMBERED}}})

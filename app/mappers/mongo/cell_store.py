@@ -1,0 +1,157 @@
+"""The replica set of a cell: left alone while it is down, and used only once it is prepared."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import Any
+
+from pymongo import MongoClient
+from pymongo.database import Database
+from pymongo.errors import ConnectionFailure, PyMongoError
+
+from app import logs
+from app.errors import CellError, StoreError
+from app.mappers.mongo.cell_client import open_client
+from app.mappers.mongo.cell_identity import claim_database, read_identity, record_prepared
+from app.mappers.mongo.indexes import CELL_INDEXES, INDEXES, ensure_cell_indexes
+from app.mappers.mongo.migrations.migrator import Migrator
+from app.mappers.mongo.migrations.run import Migration
+from app.mappers.mongo.migrations.table import CELL_MIGRATIONS
+from app.mappers.mongo.placement import PLACEMENTS, Home
+from app.mappers.mongo.store import Doc, Store
+from app.ports import ChangeLog
+
+_log = logs.get(__name__)
+
+#: Seconds for which a cell that didn't respond isn't asked again: its people must not occupy all threads.
+PAUSE_SECONDS = 2.0
+#: The collections of a cell.
+OWNED = frozenset(name for name, (home, _) in PLACEMENTS.items() if home in (Home.CELL, Home.EACH))
+
+
+class CellStore(Store):
+    """The store of a cell.
+
+    Args:
+        name: of the cell.
+        migrations: a different table, for tests.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        database: str,
+        name: str,
+        log: ChangeLog | None = None,
+        migrations: Sequence[Migration] = CELL_MIGRATIONS,
+    ) -> None:
+        self.name, self._migrations = name, migrations
+        self._lock = threading.Lock()
+        self._failed_until = 0.0
+        #: Whether this process knows that the cell is prepared.
+        self.is_prepared = False
+        super().__init__(uri, database, log)
+
+    def _open_client(self, uri: str, **options: Any) -> MongoClient[Doc]:
+        return open_client(self, uri, **options)
+
+    # -- a cell that is down
+
+    def check_pause(self) -> None:
+        """Raise CellError if the cell didn't respond a moment ago; one call at a time may try again."""
+        if not self._failed_until:
+            return
+        with self._lock:
+            now = time.monotonic()
+            if now < self._failed_until:
+                raise CellError(cell=self.name)
+            # This call tries; until it has ended, others are refused. A success ends the pause.
+            self._failed_until = now + PAUSE_SECONDS * 3
+
+    def begin_pause(self) -> None:
+        """Leave the cell alone for a moment, and then look again whether it is prepared."""
+        with self._lock:
+            self._failed_until = time.monotonic() + PAUSE_SECONDS
+            self.is_prepared = False
+
+    def note_success(self) -> None:
+        """Record that the cell responds."""
+        if self._failed_until:
+            self._failed_until = 0.0
+
+    def make_error(self, error: PyMongoError) -> StoreError:
+        """Return the error for people, after recording a failed connection."""
+        if isinstance(error, ConnectionFailure):
+            self.begin_pause()
+        return CellError(cell=self.name)
+
+    # -- a cell that isn't prepared
+
+    def require_prepared(self) -> None:
+        """Check once that this is the database of this cell, with the indexes and schema of this program.
+
+        Raises:
+            CellError: it isn't, or isn't responding; another process may prepare it.
+        """
+        if self.is_prepared:
+            return
+        found = read_identity(self.database)
+        program = compute_program(self._migrations)
+        if found is None or found.name != self.name or program not in found.prepared:
+            _log.error("cell_not_prepared", cell=self.name, found=found.name if found else None)
+            self.begin_pause()
+            raise CellError(cell=self.name)
+        self.is_prepared = True
+
+    def verify(self) -> None:
+        """Check now that this is the database of this cell.
+
+        Raises:
+            CellMismatchError: it is that of another one.
+            CellError: it isn't responding.
+        """
+        self.check_pause()
+        claim_database(self.database, self.name)
+
+    def prepare(self, cancelled: Callable[[], bool] = lambda: False) -> None:
+        """Upgrade the cell to this program's schema and create its indexes; safe to repeat.
+
+        Raises:
+            CellMismatchError: it is the database of another cell.
+            CellError: it isn't responding.
+            StartupError: a newer program has upgraded it, or this process should stop.
+        """
+        self.check_pause()
+        self.ping()  # building indexes may take hours, and so would waiting for a server that is down
+        claim_database(self.database, self.name)
+        if self._migrations:
+            program = metadata.version("eventr")
+            Migrator(
+                self, program, migrations=self._migrations, create=create_indexes, cancelled=cancelled
+            ).run()
+        create_indexes(self.database)
+        record_prepared(self.database, compute_program(self._migrations))
+        self.is_prepared = True
+
+
+def create_indexes(database: Database[Doc]) -> None:
+    """Create the indexes of a cell; safe to repeat."""
+    ensure_cell_indexes(database, OWNED)
+
+
+def compute_program(migrations: Sequence[Migration]) -> str:
+    """Return what distinguishes the indexes and the schema that a program needs in cells."""
+    number = migrations[-1].number if migrations else 0
+    return f"{number}-{_compute_digest()}"
+
+
+@functools.cache
+def _compute_digest() -> str:
+    tables = [*sorted(INDEXES.items()), *sorted(CELL_INDEXES.items())]
+    text = repr([(name, [model.document for model in models]) for name, models in tables if name in OWNED])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
