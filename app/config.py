@@ -752,6 +752,11 @@ class Settings:
         1000, "Different words per entry that are indexed for search", _between(16, 10_000)
     )
     stream_views_max: int = _row(2000, "Streams per user whose view is remembered", _between(1, 1e6))
+    rules_max: int = _row(200, "Rules per user", _between(1, 1000))
+    rule_preview_entries: int = _row(
+        1000, "Newest entries that the preview of a rule considers", _between(10, 5000)
+    )
+    rule_preview_rows: int = _row(20, "Matching entries that the preview of a rule shows", _between(1, 200))
     playback_max: int = _row(500, "Positions in recordings that are kept per user", _between(1, 100_000))
     playback_days: int = _row(365, "Days after which a position is forgotten", _between(1, 3650))
     recent_reads_max: int = _row(300, "Entries per user in the list “Recently read”", _between(1, 5000))

@@ -36,6 +36,7 @@ MODULES = (
     "workers.tasks.push",
     "workers.tasks.retention",
     "workers.tasks.hourly_report",
+    "workers.tasks.rules",
     "workers.tasks.search",
     "workers.tasks.secrecy",
     "workers.tasks.selftest",

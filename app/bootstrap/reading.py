@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.bootstrap.media import MediaServices
+from app.bootstrap.notifications import NotificationServices
 from app.runtime.lazy import lazy
 from app.services.reading.ahead import AheadService
 from app.services.reading.indexing import IndexService, StandbyService
@@ -10,12 +11,14 @@ from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
 from app.services.reading.playback import PlaybackService
 from app.services.reading.reading import ReadingService
+from app.services.reading.rule_runner import RuleRunner
+from app.services.reading.rules import RuleService
 from app.services.reading.search import EntrySearch
 from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
 
 
-class ReadingServices(MediaServices):
+class ReadingServices(NotificationServices, MediaServices):
     """The services of reading."""
 
     @lazy
@@ -100,6 +103,17 @@ class ReadingServices(MediaServices):
     def playback(self) -> PlaybackService:
         """Positions in recordings, and the sites that may send them."""
         return PlaybackService(self.gateways.playback, self.gateways.accounts)
+
+    @lazy
+    def rules(self) -> RuleService:
+        """Rules of users, and their previews."""
+        g, s = self.gateways, self.settings
+        return RuleService(g.rules, g.folders, g.feeds, self.search, tag_length=s.tag_length)
+
+    @lazy
+    def rule_runner(self) -> RuleRunner:
+        """Rules on new entries; for workers and the updater."""
+        return RuleRunner(self.gateways.rules, self.events, self.notifier.notify_rule)
 
     @lazy
     def tags(self) -> TagService:

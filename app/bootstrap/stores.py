@@ -59,6 +59,7 @@ from app.gateways.reading.playback import PlaybackGateway
 from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
+from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
 from app.gateways.reading.stream_merge import KeyMerger
@@ -586,6 +587,21 @@ class Gateways:
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)
+        self.rules = RuleGateway(
+            cells=cells,
+            subscriptions=m.subscriptions,
+            feeds=m.feeds,
+            folders=m.folders,
+            stored=m.entries,
+            entries=self.entries,
+            tags=self.tags,
+            streams=self.streams,
+            merger=key_merger,
+            indexing=self.indexing,
+            limit=settings.rules_max,
+            preview_entries=settings.rule_preview_entries,
+            preview_rows=settings.rule_preview_rows,
+        )
         self.page_frame = PageFrameGateway(
             folders=m.folders,
             tags=m.tags,
@@ -613,5 +629,6 @@ class Gateways:
             files=self.files,
             blobs=self.blobs,
             recent_reads=self.recent_reads,
+            rules=self.rules,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

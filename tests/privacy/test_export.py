@@ -42,6 +42,7 @@ MEMBERS = {
         "starred.json",
         "tagged.json",
         "searches.json",
+        "rules.json",
         "positions.json",
         "recent.json",
         "shares.json",

@@ -33,7 +33,7 @@ def make_documents(database: Database[Any], user_id: int, first: int, count: int
     now = clock.now()
     for place, name in enumerate(NAMES):
         docs = []
-        for number in range(count if name != "recentreads" else 1):
+        for number in range(count if name not in ("recentreads", "rules") else 1):
             id_: Any = Int64(first + place * 1000 + number) if place % 3 else ObjectId()
             docs.append(
                 {

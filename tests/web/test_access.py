@@ -19,6 +19,7 @@ from app.models.accounts.actor import Actor, Role
 from app.models.feeds.feed import FetchRecord
 from app.models.media.upload import NewUpload
 from app.models.notifications.push import Device
+from app.models.reading.rules import Rule
 from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamRef
 from app.models.sharing.sharing import Audience
@@ -41,6 +42,7 @@ class World:
     import_id: int
     tag_id: int
     search_id: int
+    rule_id: int
     share_id: int
     comment_id: int
     export_id: str
@@ -60,6 +62,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
     (tag,) = services.tags.change_tags(bob, entry["_id"], add=["Bob's own"])
     services.tags.save_search(bob, "Bob's search", "zerokspot")
     (search,) = services.tags.list_searches(bob)
+    rule = services.rules.save(bob, Rule(0, "Bob's rule", "zerokspot", read=True))
     share = services.sharing.share(bob, entry["_id"], audience=Audience.PRIVATE).share
     comment = services.discussion.comment(bob, share.id, "Bob's own")
     services.gateways.personal_exports.request_export(bob.user_id, clock.now())
@@ -75,6 +78,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
         kept.id,
         tag.id,
         search.id,
+        rule.id,
         share.id,
         comment.id,
         export.id,
@@ -249,6 +253,13 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings", "GET"): {},
     ("/settings/privacy", "GET"): {},
     ("/settings/privacy", "POST"): {},
+    ("/settings/rules", "GET"): {},
+    ("/settings/rules", "POST"): {"": "theirs", "id": "RULE", "query": "x", "read": "1"},
+    ("/settings/rules/new", "GET"): {},
+    ("/settings/rules/<int:rule_id>", "GET"): {"": "theirs"},
+    ("/settings/rules/<int:rule_id>/move", "POST"): {"": "theirs", "by": "up"},
+    ("/settings/rules/<int:rule_id>/switch", "POST"): {"": "theirs", "on": "0"},
+    ("/settings/rules/<int:rule_id>/delete", "POST"): {"": "theirs"},
     ("/playback", "POST"): {"entry": "ENTRY", "url": "https://pod.example/1.mp3", "seconds": "5"},
     ("/playback/start", "POST"): {"url": "https://pod.example/1.mp3"},
     ("/playback/sites", "POST"): {"site": "pod.example"},
@@ -401,6 +412,7 @@ def _address(rule: str, world: World) -> str:
         "<any(search):kind>/<stream_id>": f"search/{encode_query('zerokspot')}",
         "<int:tag_id>": str(world.tag_id),
         "<int:search_id>": str(world.search_id),
+        "<int:rule_id>": str(world.rule_id),
         "<int:entry_id>": str(world.entry_id),
         "<int:feed_id>": str(world.feed_id),
         "<int:folder_id>": str(world.folder_id),
@@ -462,6 +474,7 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         "DEVICE": world.device_id,
         "TOKEN": world.token_id,
         "UPLOAD": world.upload_id,
+        "RULE": world.rule_id,
         "FILE": world.file_id,
     }
     before = {name: list(db[name].find()) for name in _PERSONAL}

@@ -377,6 +377,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         lambda now: services.hub.find_due_jobs(now, HUBS_AT_ONCE),
         lambda _: services.import_runner.find_due_jobs(),
         services.indexing.find_due_jobs,
+        services.rule_runner.find_due_jobs,
         services.erasure.find_due_jobs,
         services.moves.find_due_jobs,
         services.personal_exports.find_due_jobs,

@@ -100,7 +100,7 @@ class FeedMerger:
             position = self._feeds.change_subscriber_count(target.id, readers, session)
             if position is None:
                 raise ConflictError(feed_id=target.id)  # the target was merged too; the next pull retries
-            moved = mine._replace(feed_id=target.id, state=state)
+            moved = mine.move_to(target.id, state)
             self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:

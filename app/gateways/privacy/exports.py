@@ -39,6 +39,7 @@ starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
 recent.json          entries that you read recently, and when
 searches.json        your saved searches
+rules.json           your rules, in the order in which they are tried
 positions.json       how far you have listened to recordings
 shares.json          your shares and posts with notes, audience, and the part of the chain that you can see
 comments.json        your comments
@@ -147,6 +148,7 @@ class PersonalExportGateway:
             "starred": mine.iter_starred,
             "tagged": mine.iter_tagged,
             "searches": mine.iter_searches,
+            "rules": mine.iter_rules,
             "positions": mine.iter_positions,
             "recent": mine.iter_recent,
             "shares": mine.iter_shares,

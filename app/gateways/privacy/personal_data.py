@@ -21,6 +21,7 @@ from app.gateways.media.files import FileGateway
 from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
+from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
@@ -91,6 +92,7 @@ class PersonalDataGateway:
         files: FileGateway,
         blobs: BlobGateway,
         recent_reads: RecentReadGateway,
+        rules: RuleGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
@@ -99,6 +101,7 @@ class PersonalDataGateway:
         self._sight, self._notes = visibility, notes
         self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
+        self._rules = rules
 
     def build_account(self, user: User) -> Row:
         """Return the name, email address, settings, sessions and profile, without secrets."""
@@ -204,6 +207,10 @@ class PersonalDataGateway:
         """Yield saved searches."""
         for one in self._tags.list_searches(user_id):
             yield {"name": one.name, "query": one.query}
+
+    def iter_rules(self, user_id: int) -> Iterator[Row]:
+        """Yield rules in their order, with the addresses of their feeds and the names of their folders."""
+        yield from self._rules.export_rules(user_id)
 
     def iter_positions(self, user_id: int) -> Iterator[Row]:
         """Yield positions in recordings."""

@@ -65,16 +65,16 @@ class IndexingGateway(IndexQueueMapper):
         self, feed: UnindexedFeed, found: Mapping[int, list[Entry]] | None
     ) -> Iterator[list[SearchDocument]]:
         if found is not None:
-            yield [self._searchable(entry, feed.language) for entry in found[feed.id]]
+            yield [self.make_document(entry, feed.language) for entry in found[feed.id]]
             return
         after, more = _get_start(feed), True
         while more and (batch := self._entries.find_range(feed.id, after, feed.last_seq, BATCH)):
-            yield [self._searchable(entry, feed.language) for entry in batch]
+            yield [self.make_document(entry, feed.language) for entry in batch]
             after, more = batch[-1].seq, len(batch) == BATCH
         revised = self._find_revised([feed])
         for at in range(0, len(revised), BATCH):
             changed = self._entries.find_ranges(revised[at : at + BATCH])
-            yield [self._searchable(entry, feed.language) for entry in changed]
+            yield [self.make_document(entry, feed.language) for entry in changed]
 
     def _find_revised(self, feeds: Sequence[UnindexedFeed]) -> list[tuple[int, int, int]]:
         """Return the places of entries that the index has, but that have changed since, as ranges."""
@@ -83,7 +83,8 @@ class IndexingGateway(IndexQueueMapper):
         found = self._entries.find_revised(since)
         return [(feed_id, seq - 1, seq) for feed_id, seq in found if seq <= upto[feed_id]]
 
-    def _searchable(self, entry: Entry, language: str) -> SearchDocument:
+    def make_document(self, entry: Entry, language: str) -> SearchDocument:
+        """Return the searchable parts of an entry; ``language``: of its feed."""
         body = text.extract_clean_text(text.cut_html(entry.content or entry.summary, self._most))
         more = " ".join((body, *entry.categories))
         return SearchDocument(

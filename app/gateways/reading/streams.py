@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from app.errors import NotFoundError
@@ -144,12 +144,35 @@ class KeyPage:
     read_from: int | None = None
     notes: tuple[QueryNote, ...] = ()
 
+    def select_keys(self, is_shown: Callable[[EntryKey], bool]) -> KeyPage:
+        """Return this page without the keys that aren't shown."""
+        places = [place for place, key in enumerate(self.keys) if is_shown(key)]
+        if len(places) == len(self.keys):
+            return self
+        keys = [self.keys[place] for place in places]
+        split, read_from = (_count_below(places, border) for border in (self.split, self.read_from))
+        split = split if split is not None and split < len(keys) else None
+        return dataclasses.replace(self, keys=keys, split=split, read_from=read_from)
+
+    def join(self, more: KeyPage) -> KeyPage:
+        """Return this page and the next one as one page."""
+        split, read_from = self.split, self.read_from
+        if split is None and more.split is not None:
+            split = len(self.keys) + more.split
+        if read_from is None and more.read_from is not None:
+            read_from = len(self.keys) + more.read_from
+        return KeyPage([*self.keys, *more.keys], more.cursor, split, self.before, read_from, self.notes)
+
     def take_first(self, count: int) -> KeyPage:
         """Return the first ``count`` keys of this page as a page."""
         if count >= len(self.keys):
             return self
         page = cut_page(self.keys, count, self.before, self.read_from)
         return dataclasses.replace(page, notes=self.notes)
+
+
+def _count_below(places: Sequence[int], border: int | None) -> int | None:
+    return None if border is None else sum(place < border for place in places)
 
 
 class StreamGateway:

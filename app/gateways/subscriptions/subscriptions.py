@@ -460,7 +460,7 @@ class SubscriptionGateway:
                 raise NotFoundError(feed_id=subscription.feed_id)
             self._feeds.change_subscriber_count(subscription.feed_id, -readers, session)
             self._removals.add(Removal(token, subscription.user_id, was, target.id), expires, session)
-            new = was._replace(feed_id=target.id, state=state)
+            new = was.move_to(target.id, state)
             self._subscriptions.add(new, pending=not position.last_seq, session=session)
 
         self._cells.run_in_transaction(subscription.user_id, write_replacement)

@@ -95,6 +95,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("feed_id", _UP)], name="notified", partialFilterExpression={"notify": True}),
         # Feeds of which someone reads the full texts.
         IndexModel([("feed_id", _UP)], name="full_text", partialFilterExpression={"full_text": True}),
+        # Readers whose rules are tried on new entries.
+        IndexModel([("feed_id", _UP)], name="ruled", partialFilterExpression={"ruled": {"$gte": 0}}),
         # People whom a user follows, and followers of a person; without subscriptions to sites.
         IndexModel(
             [("user_id", _UP), ("person", _UP)],
@@ -285,8 +287,9 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
-    # One document per user, so that is all its index needs.
+    # One document per user, so that is all these indexes need.
     "recentreads": [IndexModel([("user_id", _UP)], name="user", unique=True)],
+    "rules": [IndexModel([("user_id", _UP)], name="user", unique=True)],
     "undos": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

@@ -16,7 +16,7 @@ from typing import Any
 
 import bson
 
-from app.models.subscriptions.read_state import ReadState, from_words
+from app.models.subscriptions.read_state import NO_ENTRIES, ReadState, RemovedEntries, from_words
 from app.models.subscriptions.subscription import Subscription
 from app.runtime.version_cache import VersionCache
 
@@ -28,7 +28,7 @@ _SPARE = 500
 #: Longest parts of a document, in bytes, for which the caches of layouts and of other fields are used.
 _LAYOUT_MAX, _REST_MAX = 1024, 256
 #: Kept-unread numbers, title, folders, sort keys in them, mass mark, paused, person, muted,
-#: private, original, notify, full_text.
+#: private, original, notify, full_text, hidden, highlighted, ruled.
 Rest = tuple[
     tuple[int, ...],
     str,
@@ -36,6 +36,9 @@ Rest = tuple[
     Mapping[int, str],
     str | None,
     *tuple[bool, bool, bool, bool, bool, bool, bool],
+    RemovedEntries,
+    RemovedEntries,
+    int | None,
 ]
 #: The flags, in their order in a :class:`Subscription`.
 FLAGS = ("paused", "person", "muted", "private", "original", "notify", "full_text")
@@ -60,11 +63,10 @@ def _decode(raw: bytes) -> Subscription:
     words_end = words_at + length
     bits, start = _bitmap(raw[words_at:words_end])
     rest = raw[words_end:]
-    unread, title, folder_ids, orders, mass, *flags = (
-        _rest(rest) if len(rest) <= _REST_MAX else _decode_rest(rest)
-    )
+    found = _rest(rest) if len(rest) <= _REST_MAX else _decode_rest(rest)
+    unread, title, folder_ids, orders = found[:4]
     state = ReadState(upto, bits, start, unread)
-    return Subscription(ident, user_id, feed_id, title, folder_ids, orders, state, rev, mass, *flags)
+    return Subscription(ident, user_id, feed_id, title, folder_ids, orders, state, rev, *found[4:])
 
 
 #: The last versions of subscriptions. A reader's next request reads all subscriptions again, and only marked
@@ -134,17 +136,25 @@ def _rest_of(doc: Doc) -> Rest:
     get = doc.get
     folder_ids = tuple(get("folder_ids", ()))
     orders = {int(folder): key for folder, key in get("orders", {}).items()}
-    flags = [get(flag, False) for flag in FLAGS]
-    return tuple(get("unread", ())), get("title", ""), folder_ids, orders, get("mass"), *flags
+    paused, person, muted, private, original, notify, full_text = (get(flag, False) for flag in FLAGS)
+    flags = paused, person, muted, private, original, notify, full_text
+    rules = _find_numbers(doc, "hidden"), _find_numbers(doc, "highlighted"), get("ruled")
+    return tuple(get("unread", ())), get("title", ""), folder_ids, orders, get("mass"), *flags, *rules
+
+
+def _find_numbers(doc: Doc, name: str) -> RemovedEntries:
+    words = doc.get(name)
+    return RemovedEntries(*from_words(words)) if words else NO_ENTRIES
 
 
 def _slowly(raw: bytes) -> Subscription:
     doc = bson.decode(raw)
     bits, start = from_words(doc.get("words") or {})
-    unread, title, folder_ids, orders, mass, *flags = _rest_of(doc)
-    state = ReadState(doc["upto"], bits, start, unread)
-    ids = doc["_id"], doc["user_id"], doc["feed_id"]
-    return Subscription(*ids, title, folder_ids, orders, state, doc.get("rev", 0), mass, *flags)
+    rest = _rest_of(doc)
+    unread, title, folder_ids, orders = rest[:4]
+    state, rev = ReadState(doc["upto"], bits, start, unread), doc.get("rev", 0)
+    ident, user_id, feed_id = doc["_id"], doc["user_id"], doc["feed_id"]
+    return Subscription(ident, user_id, feed_id, title, folder_ids, orders, state, rev, *rest[4:])
 
 
 def decode_feed_ids(documents: Iterable[bytes]) -> Iterator[int]:

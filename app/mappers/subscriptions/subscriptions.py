@@ -32,6 +32,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.outbox_rows import add_missed_feeds
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, is_duplicate
 from app.mappers.subscriptions import raw_read_states
+from app.models.reading.rules import RuledReader, RuleMarks
 from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
 from app.models.subscriptions.subscription import Subscription
 from app.runtime import identity_map
@@ -45,6 +46,7 @@ _RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocumen
 #: Write concerns of the last of several writes, and of those before it.
 _SAFE: Doc = {"w": "majority", "j": True}
 _FAST: Doc = {"w": 1}
+_RULED: Doc = {"ruled": {"$gte": 0}}
 _STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
 
 
@@ -62,6 +64,7 @@ class SubscriptionMapper:
     def __init__(self, cells: Cells) -> None:
         self._subscriptions = cells.get_table("subscriptions")
         self._raw = cells.get_table("subscriptions", codec_options=_RAW)
+        self._rules = cells.get_table("rules")
 
     @translate_errors
     def add(self, subscription: Subscription, *, pending: bool, session: Session) -> Subscription:
@@ -73,7 +76,8 @@ class SubscriptionMapper:
         Raises:
             ExistsError: the user already subscribes to this feed; the transaction has ended.
         """
-        doc = _new(self._subscriptions.reserve_id(), subscription, pending=pending)
+        has_rules = self._has_rules(subscription.user_id, session)
+        doc = _new(self._subscriptions.reserve_id(), subscription, pending=pending, has_rules=has_rules)
         try:
             self._subscriptions.get(subscription.user_id, session).insert_one(doc, session=session)
         except DuplicateKeyError as e:
@@ -97,7 +101,8 @@ class SubscriptionMapper:
         """
         new_ids = self._subscriptions.reserve_ids(len(subscriptions))
         new = [one._replace(id=new_id) for new_id, one in zip(new_ids, subscriptions, strict=True)]
-        docs = [_new(one.id, one, pending=one.feed_id in pending) for one in new]
+        ruled = self._has_rules(new[0].user_id, session)
+        docs = [_new(one.id, one, pending=one.feed_id in pending, has_rules=ruled) for one in new]
         try:
             self._subscriptions.get(new[0].user_id, session).insert_many(docs, session=session)
         except BulkWriteError as e:
@@ -254,6 +259,83 @@ class SubscriptionMapper:
             return {doc["feed_id"] for doc in found}
 
         return set[int]().union(*self._subscriptions.read_each(_read_cell))
+
+    # -- rules
+    def _has_rules(self, user_id: int, session: Session) -> bool:
+        query = {"user_id": user_id, "on": True}
+        found = self._rules.get(user_id, session).find_one(query, {"_id": 1}, session=session)
+        return found is not None
+
+    @translate_errors
+    def has_ruled(self) -> bool:
+        """Return whether anyone has rules."""
+
+        def _read_cell(subscriptions: Collection[Doc]) -> bool:
+            return subscriptions.find_one(_RULED, {"_id": 1}, hint="ruled") is not None
+
+        return any(self._subscriptions.read_each(_read_cell))
+
+    @translate_errors
+    def find_ruled(self, feed_ids: Sequence[int]) -> list[RuledReader]:
+        """Return the readers of these feeds who have rules."""
+        query = {"feed_id": {"$in": list(feed_ids)}, **_RULED}
+        shown = dict.fromkeys(("user_id", "feed_id", "ruled", "title", "folder_ids", "person", "notify"), 1)
+
+        def _read_cell(subscriptions: Collection[Doc]) -> list[RuledReader]:
+            found = subscriptions.find(query, {"_id": 0, **shown}, hint="ruled")
+            return [
+                RuledReader(
+                    d["user_id"],
+                    d["feed_id"],
+                    d["ruled"],
+                    d.get("title", ""),
+                    tuple(d.get("folder_ids", ())),
+                    d.get("person", False),
+                    d.get("notify", False),
+                )
+                for d in found
+            ]
+
+        return list(itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell)))
+
+    @translate_errors
+    def start_rules(self, user_id: int, last_seqs: Mapping[int, int]) -> None:
+        """Try a user's rules on entries above these numbers (feed → number), where that hasn't begun yet."""
+        writes = [
+            UpdateOne(
+                {"user_id": user_id, "feed_id": feed_id, "ruled": None}, {"$set": {"ruled": Int64(seq)}}
+            )
+            for feed_id, seq in last_seqs.items()
+        ]
+        if writes:
+            self._subscriptions.get(user_id).bulk_write(writes, ordered=False)
+
+    @translate_errors
+    def stop_rules(self, user_id: int) -> None:
+        """Try no rules of a user anymore."""
+        self._subscriptions.get(user_id).update_many(
+            {"user_id": user_id, "ruled": {"$ne": None}}, {"$unset": {"ruled": ""}}
+        )
+
+    @translate_errors
+    def pass_ruled(self, passed: Sequence[RuleMarks]) -> None:
+        """Record that rules had nothing to do with entries of many users."""
+        by_user = {one.user_id: None for one in passed}
+        for subscriptions, users in self._subscriptions.group_by_people(by_user):
+            mine = set(users)
+            writes = [UpdateOne(*_build_ruled(one)) for one in passed if one.user_id in mine]
+            subscriptions.bulk_write(writes, ordered=False)
+
+    @translate_errors
+    def apply_rules(self, marks: RuleMarks, session: Session) -> bool:
+        """Set what a user's rules do with entries of a feed, and up to which number they were tried.
+
+        Returns:
+            False: they were tried on these entries already, or the subscription is gone; nothing has changed.
+        """
+        query, update = _build_ruled(marks)
+        table = self._subscriptions.get(marks.user_id, session)
+        return bool(table.update_one(query, update, session=session).matched_count)
 
     @translate_errors
     def find_readers_in_parts(
@@ -532,6 +614,20 @@ def _build_mark(seqs: Sequence[int], *, read: bool) -> Doc:
     return {**update, "$inc": {"rev": Int64(1)}}
 
 
+def _build_ruled(marks: RuleMarks) -> tuple[Doc, Doc]:
+    """Return the query and the update of rules that were tried; a repeat finds nothing to change."""
+    query = {"user_id": marks.user_id, "feed_id": marks.feed_id, "ruled": Int64(marks.ruled)}
+    update: Doc = {"$set": {"ruled": Int64(marks.upto)}}
+    # Hidden entries are read, so that no count includes them.
+    read = sorted({*marks.read, *marks.hidden})
+    bits: Doc = {}
+    for name, seqs in (("words", read), ("hidden", marks.hidden), ("highlighted", marks.highlighted)):
+        bits |= {f"{name}.{n}": {"or": Int64(mask)} for n, mask in build_word_masks(seqs).items()}
+    if bits:
+        update |= {"$bit": bits, "$pull": {"unread": {"$in": read}}, "$inc": {"rev": Int64(1)}}
+    return query, update
+
+
 def encode_orders(orders: Mapping[int, str]) -> Doc:
     """Return the stored form of sort keys in folders."""
     return {str(folder): key for folder, key in orders.items()}
@@ -567,7 +663,7 @@ def _chunks(replaces: Sequence[StateReplacement]) -> Iterator[Sequence[StateRepl
         yield replaces[start:]
 
 
-def _new(new_id: int, subscription: Subscription, *, pending: bool) -> Doc:
+def _new(new_id: int, subscription: Subscription, *, pending: bool, has_rules: bool) -> Doc:
     doc: Doc = {
         # Order and types as app.mappers.subscriptions.raw_read_states expects them.
         "_id": Int64(new_id),
@@ -584,15 +680,25 @@ def _new(new_id: int, subscription: Subscription, *, pending: bool) -> Doc:
             doc[flag] = True
     if pending:
         doc["pending"] = True
+    for name, numbers in (("hidden", subscription.hidden), ("highlighted", subscription.highlighted)):
+        if numbers.bits:
+            doc[name] = _encode_words(ReadState(0, numbers.bits, numbers.start))
+    if has_rules:
+        # Rules are tried on what is unread from the start.
+        doc["ruled"] = Int64(subscription.ruled or subscription.state.upto)
     return doc
 
 
 def _state(state: ReadState) -> Doc:
     return {
         "upto": Int64(state.upto),
-        "words": {key: Int64(word) for key, word in state.to_words().items()},
+        "words": _encode_words(state),
         "unread": [Int64(seq) for seq in state.unread],
     }
+
+
+def _encode_words(state: ReadState) -> Doc:
+    return {key: Int64(word) for key, word in state.to_words().items()}
 
 
 def _read_state(doc: Doc) -> ReadState:

@@ -20,12 +20,15 @@ from app.mappers.subscriptions.raw_read_states import FLAGS
 from app.mappers.subscriptions.subscriptions import encode_orders
 from app.models.reading.tag import SavedSearch
 from app.models.subscriptions.folder import Folder
-from app.models.subscriptions.read_state import ReadState, from_words
+from app.models.subscriptions.read_state import ReadState, RemovedEntries, from_words
 from app.models.subscriptions.subscription import Subscription
 from app.models.subscriptions.undo import FeedPlacement, Removal
 
 #: Separates the token of a group from a feed id; no token contains it.
 MANY = "~"
+
+#: What rules set.
+_NUMBERS = ("hidden", "highlighted")
 
 
 class RemovalMapper:
@@ -165,6 +168,17 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),
+        **_of_rules(subscription),
+    }
+
+
+def _of_rules(subscription: Subscription) -> Doc:
+    if subscription.ruled is None:
+        return {}
+    words = {name: ReadState(0, *getattr(subscription, name)).to_words() for name in _NUMBERS}
+    return {
+        "ruled": Int64(subscription.ruled),
+        **{name: {key: Int64(word) for key, word in found.items()} for name, found in words.items()},
     }
 
 
@@ -211,4 +225,6 @@ def _subscription(user_id: int, doc: Doc) -> Subscription:
     state = ReadState(doc["upto"], bits, start, tuple(doc["unread"]))
     folder_ids, orders = tuple(doc["folder_ids"]), _orders(doc.get("orders", {}))
     flags = {flag: doc.get(flag, False) for flag in FLAGS}
-    return Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, **flags)
+    hidden, highlighted = (RemovedEntries(*from_words(doc.get(name, {}))) for name in _NUMBERS)
+    found = Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, **flags)
+    return found._replace(ruled=doc.get("ruled"), hidden=hidden, highlighted=highlighted)

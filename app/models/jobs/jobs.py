@@ -51,6 +51,7 @@ class Task(enum.StrEnum):
     REPORT = "maintenance.report"
     MEND = "media.mend"
     INDEX = "search.index"
+    RULES = "rules.apply"
     OLD_INDEX = "maintenance.index"  # queued by an earlier version
     ERASE = "maintenance.erase"
     EXPORT = "maintenance.export"

@@ -239,7 +239,7 @@ class EntryRow:
     ``pictures`` and ``enclosures`` come with ``html``.
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
-    ``original``: its title opens the page at its site.
+    ``original``: its title opens the page at its site. ``highlighted``: by one of the user's rules.
     ``read_at``: when the user read it, in the stream of recently read entries.
     """
 
@@ -267,6 +267,7 @@ class EntryRow:
     feed_url: str | None = None
     original: bool = False
     read_at: dt.datetime | None = None
+    highlighted: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -13,13 +13,16 @@ _WORD = (1 << 64) - 1
 
 
 class RemovedEntries(NamedTuple):
-    """Numbers of a feed's removed entries: bit ``seq - start`` is set, ``start`` as in :class:`ReadState`."""
+    """A set of a feed's numbers, as of removed entries.
+
+    Bit ``seq - start`` is set; ``start`` as in :class:`ReadState`.
+    """
 
     bits: int = 0
     start: int = 0
 
     def has_seq(self, seq: int) -> bool:
-        """Return whether the entry with this number was removed."""
+        """Return whether this number is one of them."""
         return seq >= self.start and bool(self.bits >> seq - self.start & 1)
 
     def count_between(self, first: int, last: int) -> int:
@@ -28,6 +31,9 @@ class RemovedEntries(NamedTuple):
             return 0
         low, end = max(first - self.start, 0), last + 1 - self.start
         return (self.bits >> low & (1 << end - low) - 1).bit_count() if end > low else 0
+
+
+NO_ENTRIES = RemovedEntries()
 
 
 class ReadState(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from app.models.subscriptions.read_state import ReadState
+from app.models.subscriptions.read_state import NO_ENTRIES, ReadState, RemovedEntries
 
 _NO_ORDERS: Mapping[int, str] = MappingProxyType({})
 #: Instead of a folder's id: outside all folders.
@@ -31,6 +31,8 @@ class Subscription(NamedTuple):
         original: titles in lists open the page at the feed's site.
         notify: the user is notified of new entries.
         full_text: the user reads the full texts of its entries.
+        hidden, highlighted: numbers of entries that the user's rules hide from lists, or highlight there.
+        ruled: the last number that the user's rules were tried on; None: the user has no rules.
     """
 
     id: int
@@ -49,6 +51,14 @@ class Subscription(NamedTuple):
     original: bool = False
     notify: bool = False
     full_text: bool = False
+    hidden: RemovedEntries = NO_ENTRIES
+    highlighted: RemovedEntries = NO_ENTRIES
+    ruled: int | None = None
+
+    def move_to(self, feed_id: int, state: ReadState) -> Subscription:
+        """Return the subscription to another feed, whose entries have other numbers."""
+        none = NO_ENTRIES
+        return self._replace(feed_id=feed_id, state=state, hidden=none, highlighted=none, ruled=None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

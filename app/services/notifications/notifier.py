@@ -139,6 +139,11 @@ class Notifier:
             at = clock.to_millis(now)
             self._jobs.enqueue_many([_entries_job(feed_id, n, 0, at) for feed_id, n in entries.items()])
 
+    @_by_the_way
+    def notify_rule(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
+        """Notify a user of entries of a feed that their rules chose; safe to repeat with the same time."""
+        self._notify_readers([(feed_id, user_id)], {feed_id: count}, now)
+
     def notify_next_readers(self, feed_id: int, count: int, after: int, at: int) -> int:
         """Notify the next readers of a feed of its new entries, and queue a job for the rest.
 

@@ -24,6 +24,9 @@ SPARE = 6
 #: Streams that may list an article more than once, as an entry and as shares.
 _MIXED = (StreamKind.TODAY, StreamKind.ALL, StreamKind.FOLLOWING)
 
+#: Streams that show what rules hide, because their entries were searched for, marked or opened.
+_WITH_HIDDEN = (*SINGLE, StreamKind.SEARCH)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rows:
@@ -54,15 +57,8 @@ class Rows:
 
     def join(self, more: Rows) -> Rows:
         """Return these rows and those of the next page as one page."""
-        split = self.page.split
-        if split is None and more.page.split is not None:
-            split = len(self.page.keys) + more.page.split
-        read_from = self.page.read_from
-        if read_from is None and more.page.read_from is not None:
-            read_from = len(self.page.keys) + more.page.read_from
-        keys = [*self.page.keys, *more.page.keys]
-        page = KeyPage(keys, more.page.cursor, split, self.page.before, read_from, self.page.notes)
-        return Rows(page, {**self.found, **more.found}, self.gathered.join(more.gathered))
+        found = {**self.found, **more.found}
+        return Rows(self.page.join(more.page), found, self.gathered.join(more.gathered))
 
 
 class PageMaker:
@@ -125,9 +121,8 @@ class PageMaker:
         # Articles may occur more than once; a few extra keys save a second round of reads.
         several = bool(people) and snapshot.ref.kind in _MIXED
         wanted = limit + limit // SPARE if several else limit
-        rows = self._read(
-            snapshot, self.load_key_page(snapshot, cursor, wanted), people, with_bodies=with_bodies
-        )
+        page = self._load_visible(snapshot, cursor, wanted, sources)
+        rows = self._read(snapshot, page, people, with_bodies=with_bodies)
         for _ in range(FILLS):
             if (
                 not rows.gathered.grouped_ids
@@ -135,9 +130,41 @@ class PageMaker:
                 or (missing := limit - rows.count) < 1
             ):
                 break
-            more = self.load_key_page(snapshot, rows.page.cursor, missing)
+            more = self._load_visible(snapshot, rows.page.cursor, missing, sources)
             rows = rows.join(self._read(snapshot, more, people, with_bodies=with_bodies))
         return rows.take_first(limit) if several else rows
+
+    def _load_visible(
+        self, snapshot: Snapshot, cursor: Cursor | None, limit: int, sources: Sources | None
+    ) -> KeyPage:
+        """Return a page without the entries that the user's rules hide, read further for those."""
+        page = self.load_key_page(snapshot, cursor, limit)
+        if snapshot.ref.kind in _WITH_HIDDEN:
+            return page
+        found = self._drop_hidden(snapshot, page, sources)
+        for _ in range(FILLS):
+            if len(found.keys) == len(page.keys) or found.cursor is None:
+                break
+            more = self.load_key_page(snapshot, found.cursor, limit - len(found.keys))
+            page, found = page.join(more), found.join(self._drop_hidden(snapshot, more, sources))
+            if len(found.keys) >= limit:
+                break
+        return found
+
+    def _drop_hidden(self, snapshot: Snapshot, page: KeyPage, sources: Sources | None) -> KeyPage:
+        feed_ids = list({key.feed_id for key in page.keys})
+        known = sources.subscriptions.values() if sources else None
+        mine = self._subscriptions.find_by_user(snapshot.user_id, feed_ids) if known is None else known
+        hiding = {s.feed_id: s for s in mine if s.hidden.bits}
+        if not hiding:
+            return page
+
+        def is_shown(key: EntryKey) -> bool:
+            one = hiding.get(key.feed_id)
+            # Marked as unread again, an entry is back.
+            return one is None or not (one.hidden.has_seq(key.seq) and one.state.is_read(key.seq))
+
+        return page.select_keys(is_shown)
 
     def _people(self, snapshot: Snapshot, sources: Sources | None) -> list[Subscription]:
         """Return the user's subscriptions to people, from ``sources`` if it holds all of them."""
@@ -223,6 +250,7 @@ def build_row(
         sharers=sharers,
         lost=entry.lost,
         original=(mine := sources.subscriptions.get(entry.feed_id)) is not None and mine.original,
+        highlighted=mine is not None and mine.highlighted.has_seq(entry.seq),
         markable=sources.can_mark(entry.feed_id),
         icon=card.icon if (card := sources.cards.get(entry.feed_id)) else None,
         feed_url=card.url if card else None,

@@ -53,6 +53,7 @@ from app.web.view.templates import LanguageTemplates
 SETTINGS_SECTIONS = (
     ("reading", "book", N_("Reading")),
     ("display", "theme", N_("Display and language")),
+    ("rules", "sort", N_("Rules")),
     ("keys", "keyboard", N_("Keyboard shortcuts")),
     ("sharing", "share", N_("Sharing")),
     ("notifications", "comment", N_("Notification settings")),

@@ -68,6 +68,7 @@ class RowRenderer:
         self._lead = page.rows[0] if led else None
         self._large = density == "card" and view == "list"
         self._unread, self._untitled = escape(_("Unread: ")), _("(no title)")
+        self._highlighted = escape(_("Highlighted: "))
 
     def render(self) -> Markup:
         """Return all rows, without full texts."""
@@ -99,14 +100,16 @@ class RowRenderer:
         thumb = render_thumb(row.image, large=is_lead) if self._thumbs else ""
         title, text = self._split_text(row)
         state = "" if read else self._unread
+        lit = f'<bdi class="vh">{self._highlighted}</bdi>' if row.highlighted else ""
         classes = f"row{' is-read' if read else ''}{'' if title else ' untitled'}"
+        classes += " lit" if row.highlighted else ""
         classes += " lead" if is_lead and thumb else ""
         return (
             f'<li><article class="{classes}" data-id="{ident}"{feed} aria-labelledby="t{ident}"'
             f"{_CURRENT if ident == self._open_id else ''}>{thumb}"
             f'<div><h2 id="t{ident}" dir="auto"{i18n.render_lang(row.language)}>'
             f"{self._open_link(row)}"
-            f'<bdi class="vh state">{state}</bdi>{self._title(row, title, text)}</a></h2>\n'
+            f'<bdi class="vh state">{state}</bdi>{lit}{self._title(row, title, text)}</a></h2>\n'
             f"{self._line(row, text if title else '')}</div>\n"
             f'<div class="end">{self._time(row)}\n'
         )

@@ -50,6 +50,7 @@ class FoundSetting:
 PAGES = {
     "/settings/reading": N_("Reading"),
     "/settings/display": N_("Display and language"),
+    "/settings/rules": N_("Rules"),
     "/settings/keys": N_("Keyboard shortcuts"),
     "/settings/sharing": N_("Sharing"),
     "/settings/notifications": N_("Notification settings"),
@@ -122,6 +123,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("f-zone", N_("Time zone"), (N_("clock"),)),
         ("o-times", N_("Time format"), (N_("Relative"), N_("Date and time"), N_("clock"))),
     ),
+    *_on("/settings/rules", ("rules", N_("Rules"), (N_("filters"), N_("hide entries"), N_("highlight")))),
     *_on("/settings/keys", ("single", N_("Single-key shortcuts"), (N_("speech input"), N_("turn off keys")))),
     *_on(
         "/settings/sharing",

@@ -1,0 +1,125 @@
+"""Rules: the collection ``rules``, one document per user with all rules in their order.
+
+    {user_id, on, rev, rules: [{id, name, query, …}], hits: {rule: {day: matches}}}
+
+``on``: whether any rule is switched on. How far rules were tried on a feed's entries is a field of the
+subscription. The place in the news up to which all rules were tried is a document of ``index_state``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Collection, Mapping, Sequence
+
+from bson.int64 import Int64
+from pymongo.collection import Collection as Table
+from pymongo.errors import DuplicateKeyError
+
+from app.errors import ConflictError
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.store import Doc, Session
+from app.models.reading.rules import ACTIONS, COUNTED_DAYS, FeedNews, Rule, RuleSet
+
+_PLACE = "rules"
+_FLAGS = (*ACTIONS, "stop", "enabled")
+
+
+class RuleMapper:
+    """Document ↔ :class:`RuleSet`. Every query contains ``user_id``."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._rules = cells.get_table("rules")
+        self._feeds: Table[Doc] = cells.home.database["feeds"]
+        self._places: Table[Doc] = cells.home.database["index_state"]
+
+    @translate_errors
+    def find_by_user(self, user_id: int) -> RuleSet:
+        """Return a user's rules."""
+        return _read(self._rules.get(user_id).find_one({"user_id": user_id}) or {})
+
+    @translate_errors
+    def find_many(self, user_ids: Collection[int]) -> dict[int, RuleSet]:
+        """Return the rules of these users; users without rules are left out."""
+        found = dict[int, RuleSet]()
+        for rules, users in self._rules.group_by_people(user_ids):
+            for doc in rules.find({"user_id": {"$in": users}}):
+                found[doc["user_id"]] = _read(doc)
+        return found
+
+    @translate_errors
+    def replace_rules(self, user_id: int, rules: Sequence[Rule], was: RuleSet, today: dt.date) -> None:
+        """Store a user's rules in the place of those that were read; forget counts of rules that are gone.
+
+        Raises:
+            ConflictError: they were changed elsewhere at the same time.
+        """
+        first = today.toordinal() - COUNTED_DAYS
+        hits = {
+            str(rule.id): {str(day): n for day, n in was.hits.get(rule.id, {}).items() if day > first}
+            for rule in rules
+        }
+        update = {
+            "on": any(rule.enabled for rule in rules),
+            "rev": Int64(was.rev + 1),
+            "rules": list(map(_doc, rules)),
+            "hits": hits,
+        }
+        query: Doc = {"user_id": user_id, "rev": Int64(was.rev) if was.rev else None}
+        try:
+            self._rules.get(user_id).update_one(query, {"$set": update}, upsert=True)
+        except DuplicateKeyError as e:
+            raise ConflictError(user_id=user_id) from e
+
+    @translate_errors
+    def add_hits(self, user_id: int, hits: Mapping[int, int], today: dt.date, session: Session) -> None:
+        """Count matches of a user's rules."""
+        day = today.toordinal()
+        counts = {f"hits.{rule_id}.{day}": n for rule_id, n in hits.items()}
+        self._rules.get(user_id, session).update_one({"user_id": user_id}, {"$inc": counts}, session=session)
+
+    # -- the place in the news
+    @translate_errors
+    def get_place(self) -> tuple[dt.datetime, dt.datetime] | None:
+        """Return the time of the news up to which all rules were tried, and when; None: they never were."""
+        doc = self._places.find_one({"_id": _PLACE})
+        return (doc["news_at"], doc["tried_at"]) if doc else None
+
+    @translate_errors
+    def record_place(self, at: dt.datetime, now: dt.datetime) -> None:
+        """Record the time of the news up to which all rules were tried."""
+        self._places.update_one({"_id": _PLACE}, {"$max": {"news_at": at, "tried_at": now}}, upsert=True)
+
+    @translate_errors
+    def find_news(self, since: dt.datetime, after: int, limit: int) -> list[FeedNews]:
+        """Return feeds with news at ``since`` and an id above ``after``, or with later news, sorted."""
+        later: list[Doc] = [{"news_at": {"$gt": since}}, {"news_at": since, "_id": {"$gt": after}}]
+        shown = {"last_seq": 1, "news_at": 1, "language": 1}
+        found = self._feeds.find({"$or": later}, shown).sort([("news_at", 1), ("_id", 1)]).limit(limit)
+        return [
+            FeedNews(d["_id"], d.get("last_seq", 0), d["news_at"], d.get("language") or "") for d in found
+        ]
+
+
+def _doc(rule: Rule) -> Doc:
+    return {
+        "id": rule.id,
+        "name": rule.name,
+        "query": rule.query,
+        "feeds": list(map(Int64, rule.feeds)),
+        "folders": list(map(Int64, rule.folders)),
+        "tag": rule.tag,
+        **{flag: True for flag in _FLAGS if getattr(rule, flag)},
+    }
+
+
+def _read(doc: Doc) -> RuleSet:
+    hits = {int(rule): {int(day): n for day, n in days.items()} for rule, days in doc.get("hits", {}).items()}
+    return RuleSet(tuple(map(_rule, doc.get("rules", ()))), doc.get("rev", 0), hits)
+
+
+def _rule(doc: Doc) -> Rule:
+    flags = {flag: doc.get(flag, False) for flag in _FLAGS}
+    plain = Rule(doc["id"], doc["name"], doc["query"], tuple(doc["feeds"]), tuple(doc["folders"]))
+    return dataclasses.replace(plain, tag=doc["tag"], **flags)

@@ -1,0 +1,146 @@
+"""Tries the rules of all users on new entries, as a job. There is no actor.
+
+A pull stores nothing for rules. The job follows the times of the feeds' news, and each subscription of a user
+with rules holds the number up to which they were tried. So trying them again changes nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from app import logs
+from app.errors import CellError, MovingError
+from app.gateways.reading.rules import Judged, ReaderRules, RuleGateway
+from app.models.jobs.jobs import Job, Queue, Task
+from app.models.reading.entry import EntryKey
+from app.models.reading.rules import FeedNews, RuledReader, RuleEntry
+from app.ports import EventPort
+
+log = logs.get(__name__)
+
+#: Feeds with news that are read at once.
+FEEDS = 200
+#: Pulls store their news a little after its time, so the last news is looked through again.
+OVERLAP = dt.timedelta(minutes=2)
+#: Called with user, feed, number of entries and the time of the news.
+Notify = Callable[[int, int, int, dt.datetime], None]
+
+
+@dataclasses.dataclass
+class _Round:
+    """One round over feeds with news.
+
+    Attributes:
+        rules: by user. titles: by feed.
+        done: counts of feeds, entries and matches.
+    """
+
+    now: dt.datetime
+    done: dict[str, int]
+    rules: Mapping[int, ReaderRules] = dataclasses.field(default_factory=dict)
+    titles: Mapping[int, str] = dataclasses.field(default_factory=dict)
+
+
+class RuleRunner:
+    """Finds feeds with news, and tries the rules of their readers.
+
+    Args:
+        notify: notifies a user of new entries of a feed; safe to repeat with the same time.
+    """
+
+    def __init__(self, gateway: RuleGateway, events: EventPort, notify: Notify) -> None:
+        self._gateway, self._events, self._notify = gateway, events, notify
+
+    def find_due_jobs(self, now: dt.datetime) -> list[Job]:
+        """Return the job that tries rules, if there is news since its last run."""
+        is_due = self._gateway.has_news(now, OVERLAP)
+        return [Job(Task.RULES, {}, Queue.PULL_SYSTEM)] if is_due else []
+
+    def run(
+        self, now: dt.datetime, seconds: float, is_stopping: Callable[[], bool] = lambda: False
+    ) -> dict[str, int]:
+        """Try rules on news for at most ``seconds``; the next run continues."""
+        end, work = time.monotonic() + seconds, _Round(now, {"feeds": 0, "entries": 0, "matches": 0})
+        place, _ = self._gateway.get_place() or (now, now)
+        since, after = place - OVERLAP, 0
+        while news := self._gateway.find_news(since, after, FEEDS):
+            self._try_feeds(news, work)
+            since, after = news[-1].at, news[-1].id
+            self._gateway.record_place(since, now)
+            if time.monotonic() >= end or is_stopping():
+                break
+        else:
+            self._gateway.record_place(max(since, place), now)
+        log.info("rules_tried", **work.done)
+        return work.done
+
+    def _try_feeds(self, news: Sequence[FeedNews], work: _Round) -> None:
+        readers = self._gateway.find_readers(news)
+        if not readers:
+            return
+        work.rules = self._gateway.compile_rules({one.user_id for some in readers.values() for one in some})
+        work.titles = self._gateway.find_titles(list(readers))
+        for feed in news:
+            if feed.id in readers:
+                work.done["feeds"] += 1
+                self._try_feed(feed, readers[feed.id], work)
+
+    def _try_feed(self, feed: FeedNews, readers: Sequence[RuledReader], work: _Round) -> None:
+        left = list(readers)
+        for entries in self._gateway.read_entries(feed, min(one.ruled for one in readers)):
+            work.done["entries"] += len(entries)
+            left = self._try_entries(feed, entries, left, work)
+        # Numbers without an entry: those of removed ones.
+        self._gateway.pass_entries([(one, feed.last_seq) for one in left if one.ruled < feed.last_seq])
+
+    def _try_entries(
+        self,
+        feed: FeedNews,
+        entries: Sequence[tuple[EntryKey, RuleEntry]],
+        readers: list[RuledReader],
+        work: _Round,
+    ) -> list[RuledReader]:
+        """Try the rules of a feed's readers on some of its entries; return the readers that are left."""
+        upto, passed, left = entries[-1][0].seq, list[tuple[RuledReader, int]](), list[RuledReader]()
+        for reader in readers:
+            if reader.ruled >= upto:
+                left.append(reader)
+                continue
+            found = self._judge(entries, reader, work)
+            try:
+                if found:
+                    work.done["matches"] += len(found)
+                    self._apply(feed, reader, upto, found, work.now)
+                else:
+                    passed.append((reader, upto))
+            except (MovingError, CellError):
+                continue  # a later run tries again
+            left.append(reader._replace(ruled=upto))
+        self._gateway.pass_entries(passed)
+        return left
+
+    def _judge(
+        self, entries: Sequence[tuple[EntryKey, RuleEntry]], reader: RuledReader, work: _Round
+    ) -> list[Judged]:
+        """Return the entries that a reader's rules match."""
+        mine = work.rules[reader.user_id]
+        feed = mine.make_feed(reader, reader.title or work.titles.get(reader.feed_id, ""))
+        if not mine.compiled.select_rules(feed):
+            return []
+        new = ((key, entry) for key, entry in entries if key.seq > reader.ruled)
+        judged = (Judged(key, mine.compiled.judge_entry(entry, feed)) for key, entry in new)
+        return [one for one in judged if one.verdict.rules]
+
+    def _apply(
+        self, feed: FeedNews, reader: RuledReader, upto: int, found: Sequence[Judged], now: dt.datetime
+    ) -> None:
+        notified = sum("notify" in one.verdict.actions for one in found)
+        if notified and not reader.is_notified:
+            # The place of the entries makes the time unlike that of other batches, and the same in a repeat.
+            at = feed.at + dt.timedelta(milliseconds=1 + upto % 1000)
+            self._notify(reader.user_id, feed.id, notified, at)
+        if self._gateway.apply_rules(reader, upto, found, now):
+            self._events.notify_counts(reader.user_id)

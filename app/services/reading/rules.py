@@ -1,0 +1,171 @@
+"""Rules of a user: edited, ordered, previewed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from app import clock, logs
+from app.errors import InvalidError, NotFoundError
+from app.gateways.feeds.feeds import FeedGateway
+from app.gateways.reading.rules import RuleGateway
+from app.gateways.subscriptions.folders import FolderGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.rules import Condition, ConditionError, Rule, RulePreview, RuleSet, parse_condition
+from app.models.reading.search import QUERY_MAX, normalise_query
+from app.models.reading.tag import make_tag_key, normalise_tag
+from app.ports import SearchPort
+from app.services.access import require_permission
+from app.services.validation import check_ids, check_text
+
+log = logs.get(__name__)
+
+NAME_MAX = 128
+#: Feeds and folders that one rule may name.
+SCOPE_MAX = 200
+
+
+class RuleService:
+    """Edits rules, and shows what they would match.
+
+    Args:
+        tag_length: longest name of a tag, in characters.
+    """
+
+    def __init__(
+        self,
+        rules: RuleGateway,
+        folders: FolderGateway,
+        feeds: FeedGateway,
+        engine: SearchPort,
+        *,
+        tag_length: int,
+    ) -> None:
+        self._rules, self._folders, self._feeds = rules, folders, feeds
+        self._engine, self._tag_length = engine, tag_length
+
+    def list_rules(self, actor: Actor) -> RuleSet:
+        """Return the actor's rules in the order in which they are tried."""
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._rules.find_by_user(actor.user_id)
+
+    def get(self, actor: Actor, rule_id: int) -> Rule:
+        """Return a rule.
+
+        Raises:
+            NotFoundError: the actor has no such rule.
+        """
+        return _get(self.list_rules(actor), rule_id)
+
+    def save(self, actor: Actor, rule: Rule) -> Rule:
+        """Store a rule and return it: a new one, which comes last, if its id is 0.
+
+        It is tried on entries that arrive from now on.
+
+        Raises:
+            InvalidError: the condition can't be used, or the rule does nothing.
+            NotFoundError: the actor has no such rule.
+            TooLargeError: the actor has the maximum number of rules.
+            ConflictError: the rules were changed elsewhere at the same time.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        rule, _ = self._check(rule)
+        if not rule.has_actions:
+            raise InvalidError("Choose what the rule does.", field="actions")
+        was = self._rules.find_by_user(actor.user_id)
+        if rule.id:
+            _get(was, rule.id)
+            rules = [rule if one.id == rule.id else one for one in was.rules]
+        else:
+            rule = dataclasses.replace(rule, id=max((one.id for one in was.rules), default=0) + 1)
+            rules = [*was.rules, rule]
+        self._store(actor, rules, was)
+        return rule
+
+    def set_enabled(self, actor: Actor, rule_id: int, enabled: bool) -> Rule:
+        """Switch a rule on or off.
+
+        Raises:
+            NotFoundError: the actor has no such rule.
+            ConflictError: the rules were changed elsewhere at the same time.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        was = self._rules.find_by_user(actor.user_id)
+        rule = dataclasses.replace(_get(was, rule_id), enabled=enabled)
+        self._store(actor, [rule if one.id == rule_id else one for one in was.rules], was)
+        return rule
+
+    def move(self, actor: Actor, rule_id: int, by: int) -> None:
+        """Move a rule up (-1) or down (1) in the order.
+
+        Raises:
+            NotFoundError: the actor has no such rule.
+            ConflictError: the rules were changed elsewhere at the same time.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        was = self._rules.find_by_user(actor.user_id)
+        rules, rule = list(was.rules), _get(was, rule_id)
+        place = rules.index(rule)
+        rules.insert(max(0, min(place + by, len(rules) - 1)), rules.pop(place))
+        self._store(actor, rules, was)
+
+    def delete(self, actor: Actor, rule_id: int) -> None:
+        """Delete a rule. Entries keep their marks.
+
+        Raises:
+            NotFoundError: the actor has no such rule.
+            ConflictError: the rules were changed elsewhere at the same time.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        was = self._rules.find_by_user(actor.user_id)
+        gone = _get(was, rule_id)
+        self._store(actor, [one for one in was.rules if one is not gone], was)
+
+    def preview(self, actor: Actor, rule: Rule) -> RulePreview:
+        """Return which of the actor's newest entries a rule would match.
+
+        Raises:
+            InvalidError: the condition can't be used.
+            SearchUnavailableError: the search index doesn't answer.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        rule, condition = self._check(rule)
+        return self._rules.preview(actor.user_id, rule, condition, self._engine)
+
+    def _store(self, actor: Actor, rules: Sequence[Rule], was: RuleSet) -> None:
+        self._rules.store_rules(actor.user_id, rules, was, clock.now().date())
+        log.info("rules_stored", user_id=actor.user_id, count=len(rules))
+
+    def _check(self, rule: Rule) -> tuple[Rule, Condition]:
+        """Return a rule with its texts as stored, and its condition."""
+        query = normalise_query(check_text(rule.query, "query", limit=4 * QUERY_MAX, empty=True))
+        try:
+            condition = parse_condition(query)
+        except ConditionError as e:
+            raise InvalidError(
+                "This part of the condition can't be used in a rule: %(part)s", field="query", part=e.text
+            ) from e
+        if condition.is_empty and not (rule.feeds or rule.folders):
+            raise InvalidError("Enter a condition, or choose feeds.", field="query")
+        tag = normalise_tag(rule.tag) if isinstance(rule.tag, str) else ""
+        if rule.tag and not make_tag_key(tag):
+            raise InvalidError("Enter a name for the tag.", field="tag")
+        if len(tag) > self._tag_length:
+            raise InvalidError(
+                "A tag can have at most %(most)s characters.", field="tag", most=self._tag_length
+            )
+        return dataclasses.replace(
+            rule,
+            name=check_text(rule.name, "name", limit=NAME_MAX, empty=True) or query[:NAME_MAX],
+            query=query,
+            feeds=tuple(check_ids(rule.feeds, "feeds", SCOPE_MAX)) if rule.feeds else (),
+            folders=tuple(check_ids(rule.folders, "folders", SCOPE_MAX)) if rule.folders else (),
+            tag=tag,
+        ), condition
+
+
+def _get(rules: RuleSet, rule_id: int) -> Rule:
+    rule = rules.find(rule_id)
+    if rule is None:
+        raise NotFoundError("You don't have this rule.", rule_id=rule_id)
+    return rule

@@ -1,0 +1,179 @@
+"""Settings → Rules: the list of rules, and the editor with its preview. All of it works without scripts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from flask import Blueprint, Response, make_response, redirect, request
+
+from app import clock
+from app.errors import EventrError, InvalidError
+from app.models.reading.rules import ACTIONS, Rule, RulePreview
+from app.models.reading.stream import TreeFolder
+from app.web import forms
+from app.web.context import get_actor, get_services
+from app.web.forms import declare_text
+from app.web.pages.settings import render_section
+from app.web.view.render import render_page
+
+bp = Blueprint("rules", __name__)
+
+_FEED, _FOLDER = "feed/", "folder/"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RuleForm:
+    """``scope``: such as ``feed/7`` and ``folder/3``; ``do``: ``preview`` or ``save``."""
+
+    id: int = 0
+    name: str = declare_text(max=512, default="")
+    query: str = declare_text(max=1024, default="")
+    scope: tuple[str, ...] = dataclasses.field(default=(), metadata={"max": 40, "one_of": ()})
+    read: bool = False
+    star: bool = False
+    hide: bool = False
+    highlight: bool = False
+    notify: bool = False
+    tag: str = declare_text(max=256, default="")
+    stop: bool = False
+    enabled: bool = False
+    do: str = declare_text(max=8, one_of=("preview", "save"), default="save")
+
+    def to_rule(self) -> Rule:
+        """Return the rule."""
+        flags = {action: getattr(self, action) for action in ACTIONS}
+        return Rule(
+            self.id,
+            self.name,
+            self.query,
+            _select(self.scope, _FEED),
+            _select(self.scope, _FOLDER),
+            tag=self.tag,
+            stop=self.stop,
+            enabled=self.enabled,
+            **flags,
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a new rule begins with."""
+
+    query: str = declare_text(max=1024, default="")
+    do: str = declare_text(max=16, default="", one_of=("", *ACTIONS))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    by: str = declare_text(max=4, one_of=("up", "down"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    on: bool
+
+
+def _select(scope: Sequence[str], kind: str) -> tuple[int, ...]:
+    found = [one.removeprefix(kind) for one in scope if one.startswith(kind)]
+    if any(not (number.isascii() and number.isdecimal() and len(number) < 17) for number in found):
+        raise InvalidError("This isn't a feed or folder.", field="scope")
+    return tuple(map(int, found))
+
+
+def _find_scopes() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the actor's folders and feeds, each as its value in the form and its name."""
+    tree = get_services().reading.get_tree(get_actor())
+    folders, feeds = list[tuple[str, str]](), {f"{_FEED}{one.feed_id}": one.title for one in tree.feeds}
+    for folder, path in _walk(tree.folders, ""):
+        folders.append((f"{_FOLDER}{folder.id}", path))
+        feeds |= {f"{_FEED}{one.feed_id}": one.title for one in folder.feeds}
+    return folders, sorted(feeds.items(), key=lambda row: row[1].casefold())
+
+
+def _walk(folders: Sequence[TreeFolder], above: str) -> Iterator[tuple[TreeFolder, str]]:
+    for folder in folders:
+        path = above + folder.name
+        yield folder, path
+        yield from _walk(folder.folders, f"{path} › ")
+
+
+@bp.get("/settings/rules")
+def show_rules() -> str:
+    """Show all rules with the number of entries that each matched."""
+    rules, today = get_services().rules.list_rules(get_actor()), clock.now().date()
+    folders, feeds = _find_scopes()
+    counts = {rule.id: rules.count_hits(rule.id, today) for rule in rules.rules}
+    return render_section("rules", rules=rules.rules, counts=counts, names=dict([*folders, *feeds]))
+
+
+@bp.get("/settings/rules/new")
+def show_new() -> str:
+    """Show the editor of a new rule."""
+    start = forms.read_query(request, Start)
+    rule = Rule(0, "", start.query)
+    changes: dict[str, Any] = {start.do: True} if start.do else {}
+    return _editor(dataclasses.replace(rule, **changes))
+
+
+@bp.get("/settings/rules/<int:rule_id>")
+def show_rule(rule_id: int) -> str:
+    """Show the editor of a rule."""
+    return _editor(get_services().rules.get(get_actor(), rule_id))
+
+
+def _editor(rule: Rule, preview: RulePreview | None = None, error: EventrError | None = None) -> str:
+    folders, feeds = _find_scopes()
+    chosen = {f"{_FEED}{i}" for i in rule.feeds} | {f"{_FOLDER}{i}" for i in rule.folders}
+    return render_page(
+        "pages/settings/rule.html",
+        section="rules",
+        rule=rule,
+        folders=folders,
+        feeds=feeds,
+        chosen=chosen,
+        preview=preview,
+        error=error,
+    )
+
+
+@bp.post("/settings/rules")
+def save_rule() -> Response | tuple[str, int] | str:
+    """Store a rule, or show what it would match."""
+    form = forms.read_form(request, RuleForm)
+    rule = form.to_rule()
+    try:
+        if form.do == "preview":
+            return _editor(rule, get_services().rules.preview(get_actor(), rule))
+        get_services().rules.save(get_actor(), rule)
+    except EventrError as e:
+        return _editor(rule, error=e), e.http_status
+    return _back()
+
+
+@bp.post("/settings/rules/<int:rule_id>/move")
+def move_rule(rule_id: int) -> Response:
+    """Move a rule up or down."""
+    by = forms.read_form(request, Move).by
+    get_services().rules.move(get_actor(), rule_id, 1 if by == "down" else -1)
+    return _back()
+
+
+@bp.post("/settings/rules/<int:rule_id>/switch")
+def switch_rule(rule_id: int) -> Response:
+    """Switch a rule on or off."""
+    get_services().rules.set_enabled(get_actor(), rule_id, forms.read_form(request, Switch).on)
+    return _back()
+
+
+@bp.post("/settings/rules/<int:rule_id>/delete")
+def delete_rule(rule_id: int) -> Response:
+    """Delete a rule; entries keep their marks."""
+    forms.read_form(request, forms.Empty)
+    get_services().rules.delete(get_actor(), rule_id)
+    return _back()
+
+
+def _back() -> Response:
+    return make_response(redirect("/settings/rules", 303))

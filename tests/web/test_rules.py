@@ -1,0 +1,102 @@
+"""Settings → Rules without scripts: create, preview, order, switch, delete; what lists show."""
+
+from __future__ import annotations
+
+import pytest
+from bs4 import BeautifulSoup
+
+from app import clock
+from app.bootstrap.services import Services
+from app.models.accounts.actor import Actor
+from app.models.reading.rules import Rule
+from tests.reading.test_rules import URL, bring, subscribe
+from tests.web.conftest import Visitor
+
+
+@pytest.fixture
+def actor(ann: Visitor, services: Services) -> Actor:
+    user_id = services.gateways.accounts.find_by_name("ann")
+    assert user_id is not None
+    return Actor(user_id)
+
+
+def _names(visitor: Visitor) -> list[str]:
+    page = BeautifulSoup(visitor.get("/settings/rules").text, "lxml")
+    return [str(link.text) for link in page.select("#rules strong")]
+
+
+def _rule_ids(services: Services, actor: Actor) -> list[int]:
+    return [rule.id for rule in services.rules.list_rules(actor).rules]
+
+
+def test_rules_are_created_ordered_switched_and_deleted(
+    ann: Visitor, actor: Actor, services: Services
+) -> None:
+    for name in ("one", "two"):
+        form = {"query": name, "read": "1", "enabled": "1"}
+        assert ann.post("/settings/rules", form).status_code == 303
+    assert _names(ann) == ["one", "two"]
+    first, second = _rule_ids(services, actor)
+    ann.post(f"/settings/rules/{second}/move", {"by": "up"})
+    assert _names(ann) == ["two", "one"]
+    ann.post(f"/settings/rules/{second}/switch", {"on": "0"})
+    assert [rule.enabled for rule in services.rules.list_rules(actor).rules] == [False, True]
+    page = BeautifulSoup(ann.get(f"/settings/rules/{first}").text, "lxml")
+    field = page.select_one("#f-query")
+    assert field is not None
+    assert field["value"] == "one"
+    ann.post("/settings/rules", {"id": str(first), "query": "else", "name": "One", "star": "1"})
+    ann.post(f"/settings/rules/{second}/delete")
+    (left,) = services.rules.list_rules(actor).rules
+    assert (left.id, left.name, left.query, left.star, left.read) == (first, "One", "else", True, False)
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"query": "is:read", "read": "1"}, "is:read"),
+        ({"query": "title:/(/", "read": "1"}, "title:/(/"),
+        ({"query": "x"}, "Choose what the rule does."),
+        ({"read": "1"}, "Enter a condition, or choose feeds."),
+    ],
+)
+def test_what_cannot_be_a_rule_is_refused_with_a_sentence(
+    ann: Visitor, actor: Actor, services: Services, form: dict[str, str], words: str
+) -> None:
+    answer = ann.post("/settings/rules", form)
+    assert answer.status_code == 400
+    problem = BeautifulSoup(answer.text, "lxml").select_one("[role=alert]")
+    assert problem is not None
+    assert words in problem.text
+    assert _rule_ids(services, actor) == []
+
+
+def test_the_preview_stores_nothing(ann: Visitor, actor: Actor, services: Services) -> None:
+    feed_id = subscribe(services, actor)
+    bring(services, feed_id, "Football now", "Chess")
+    services.indexing.run(clock.now(), seconds=30)
+    form = {"query": "football", "read": "1", "scope": f"feed/{feed_id}", "do": "preview"}
+    page = BeautifulSoup(ann.post("/settings/rules", form).text, "lxml")
+    preview = page.select_one("#preview")
+    assert preview is not None
+    assert "1 of your last 2 entries" in preview.text
+    assert [a.text for a in preview.select("li a")] == ["Football now"]
+    assert page.select_one(f"option[value='feed/{feed_id}'][selected]")
+    assert _rule_ids(services, actor) == []
+
+
+def test_lists_leave_out_hidden_entries_and_show_highlighted_ones(
+    ann: Visitor, actor: Actor, services: Services
+) -> None:
+    feed_id = subscribe(services, actor)
+    services.rules.save(actor, Rule(0, "", "advert", hide=True))
+    services.rules.save(actor, Rule(0, "", "chess", highlight=True))
+    bring(services, feed_id, "An advert", "Chess", "Else", url=URL)
+    services.rule_runner.run(clock.now(), seconds=30)
+    services.indexing.run(clock.now(), seconds=30)
+    page = BeautifulSoup(ann.get(f"/read/feed/{feed_id}").text, "lxml")
+    rows = [row.text.strip() for row in page.select(".rows h2")]
+    assert sorted(rows) == ["Unread: Else", "Unread: Highlighted: Chess"]
+    assert [row.text.strip() for row in page.select(".row.lit h2")] == ["Unread: Highlighted: Chess"]
+    found = BeautifulSoup(ann.get("/search?q=advert", follow_redirects=True).text, "lxml")
+    assert len(found.select(".rows h2")) == 1
