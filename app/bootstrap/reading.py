@@ -6,6 +6,7 @@ from app.bootstrap.media import MediaServices
 from app.bootstrap.notifications import NotificationServices
 from app.runtime.lazy import lazy
 from app.services.reading.ahead import AheadService
+from app.services.reading.auto_read import AutoReadService
 from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
@@ -53,6 +54,12 @@ class ReadingServices(NotificationServices, MediaServices):
             snapshot_ttl=s.snapshot_ttl,
             tree_cache=s.tree_cache,
         )
+
+    @lazy
+    def auto_read(self) -> AutoReadService:
+        """Marks of entries whose days are over; for workers and the updater."""
+        g = self.gateways
+        return AutoReadService(g.auto_read, g.accounts, self.mass_marks, self.jobs)
 
     @lazy
     def ahead(self) -> AheadService:

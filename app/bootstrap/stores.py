@@ -50,6 +50,7 @@ from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.privacy.exports import PersonalExportGateway
 from app.gateways.privacy.personal_data import PersonalDataGateway
 from app.gateways.reading.arrival_order import ArrivalOrder
+from app.gateways.reading.auto_read import AutoReadGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.full_texts import FullTextGateway
@@ -128,6 +129,7 @@ from app.mappers.privacy.erasure import ErasureMapper
 from app.mappers.privacy.exports import PersonalExportMapper
 from app.mappers.privacy.personal_data import PersonalDataMapper
 from app.mappers.reading.arrivals import ArrivalMapper
+from app.mappers.reading.auto_read import AutoReadMapper
 from app.mappers.reading.changes import ChangeMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper
 from app.mappers.reading.index_queue import IndexQueueMapper
@@ -193,6 +195,7 @@ class Mappers:
         self.stream_views = StreamViewMapper(cells)
         self.playback = PlaybackMapper(cells)
         self.recent_reads = RecentReadMapper(cells)
+        self.auto_read = AutoReadMapper(cells)
         self.undos = UndoMapper(cells)
         self.removals = RemovalMapper(cells)
         self.users = UserMapper(database)
@@ -516,6 +519,7 @@ class Gateways:
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, m.feeds, settings)
+        self.auto_read = AutoReadGateway(m.auto_read, m.subscriptions, m.entries)
         self.recent_reads = RecentReadGateway(
             m.recent_reads, m.entry_keys, m.subscriptions, limit=settings.recent_reads_max
         )

@@ -16,7 +16,7 @@ from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
 from app.models.reading.stream import StreamQuery, StreamRef
 from tests.support.fetches import record_fetches
-from tests.support.reader import pull
+from tests.support.reader import pull, rss
 from tests.web.conftest import Visitor
 
 
@@ -212,12 +212,16 @@ def test_a_hidden_feed_is_in_its_folder_but_not_in_all(
         page = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text)
         assert bool(page.xpath("//input[@name='hidden' and @checked]")) is bool(hidden)
     # An unsubscribed feed comes back as it was.
-    ann.post(f"/feeds/{feed_id}/edit", {"hidden": "1", "original": "1", "notify": "1", "full_text": "1"})
+    ann.post(
+        f"/feeds/{feed_id}/edit",
+        {"hidden": "1", "original": "1", "notify": "1", "full_text": "1", "read_after": "7"},
+    )
     ann.post(f"/feeds/{feed_id}/private", {"private": "1"})
     token = services.subscriptions.unsubscribe(reader, feed_id)
     back = services.subscriptions.restore(reader, token)
     assert back is not None
     assert (back.private, back.original, back.notify, back.full_text) == (True, True, True, True)
+    assert back.read_after == 7
     assert titles(services, reader, "all") == []
 
 
@@ -358,3 +362,19 @@ def test_whole_texts_of_a_private_feed_offer_no_sharing(
     assert 'action="/entries/like"' in page
     assert 'action="/entries/share"' not in page
     assert "/compose?entry=" not in page
+
+
+def test_entries_are_marked_as_read_after_the_chosen_days(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    pull(services, [feed_id], {"https://blog.example/feed": rss("Blog", [("One", "<p>x</p>")])})
+    ann.post(f"/feeds/{feed_id}/edit", {"read_after": "5"})
+    page = ann.get(f"/feeds/{feed_id}").text
+    assert '<option value="5" selected>after 5 days</option>' in page, "set through REST"
+    later = clock.now() + dt.timedelta(days=5, hours=1)
+    with clock.set_source(lambda: later):
+        assert services.auto_read.run(0, seconds=60.0)["entries"] == 1
+        assert services.marking.list_history(reader).actions
+        shown = ann.get("/history").text
+    assert "1 entry marked as read · automatically" in shown
+    assert ann.post(f"/feeds/{feed_id}/edit", {"read_after": "1000"}).status_code == 400

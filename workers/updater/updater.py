@@ -368,8 +368,8 @@ def queue_due_work(services: bootstrap.Services) -> None:
 
     That is: pushed feeds, hub requests, pushes of our hub, imports, the last hour's report, search indexing,
     account deletions, moves of people to other cells, personal exports, the deletion of feeds without
-    readers, of entries beyond the budget and of media that nothing needs, shares of secret feeds, files that
-    media stores lack, icons of feeds, and pictures that were postponed.
+    readers, of entries beyond the budget and of media that nothing needs, entries to mark as read, shares of
+    secret feeds, files that media stores lack, icons of feeds, and pictures that were postponed.
     A job that is queued already isn't queued twice.
     """
     for due in (
@@ -383,6 +383,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         services.personal_exports.find_due_jobs,
         services.orphans.find_due_jobs,
         services.retention_budget.find_due_jobs,
+        services.auto_read.find_due_jobs,
         services.media_cleaning.find_due_jobs,
         services.upload_upkeep.find_due_jobs,
         services.secrecy.find_due_jobs,

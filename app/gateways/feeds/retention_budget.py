@@ -84,7 +84,7 @@ class RetentionBudgetGateway:
 
     def _shorten(self, feed: FeedRange, before: dt.datetime) -> int:
         """Delete a feed's entries that arrived before a time; return how many."""
-        seq = self._rows.find_last_seq(feed.feed_id, feed.first_seq, before)
+        seq = self._entries.find_last_seq(feed.feed_id, before)
         first_seq = min(seq + 1, feed.last_seq - LEAST + 1)
         if first_seq <= feed.first_seq:
             return 0

@@ -502,6 +502,15 @@ class EntryMapper:
         ]
 
     @translate_errors
+    def find_last_seq(self, feed_id: int, arrived_before: dt.datetime) -> int:
+        """Return the number of a feed's last entry that arrived before a time; 0: none."""
+        # Ids are microseconds.
+        border = {"$lt": int(arrived_before.timestamp()) * 1_000_000}
+        query = {"feed_id": feed_id, "_id": border}
+        found = self._entries.find(query, {"_id": 0, "seq": 1}).hint("arrival").sort("_id", -1).limit(1)
+        return next((int(d["seq"]) for d in found), 0)
+
+    @translate_errors
     def find_without_full(self, feed_id: int, limit: int) -> list[int]:
         """Return the ids of those among a feed's newest entries whose pages weren't fetched, newest first."""
         shown = {"url": 1, "full.at": 1}

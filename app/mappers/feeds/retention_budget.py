@@ -61,16 +61,6 @@ class RetentionBudgetMapper:
         return [FeedRange(d["_id"], d["first_seq"], d["last_seq"]) for d in found]
 
     @translate_errors
-    def find_last_seq(self, feed_id: int, first_seq: int, arrived_before: dt.datetime) -> int:
-        """Return the number of the last entry from ``first_seq`` on that arrived before a time; 0: none."""
-        # Ids are microseconds.
-        border = {"$lt": int(arrived_before.timestamp()) * 1_000_000}
-        query = {"feed_id": feed_id, "_id": border}
-        found = self._entries.find(query, {"_id": 0, "seq": 1}).hint("arrival").sort("_id", -1).limit(1)
-        seq = next((d["seq"] for d in found), 0)
-        return seq if seq >= first_seq else 0
-
-    @translate_errors
     def raise_first_seq(self, feed_id: int, first_seq: int) -> None:
         """Raise a feed's first number; the size of what remains is measured again."""
         update = {"$max": {"first_seq": Int64(first_seq)}, "$unset": {"stored_bytes": ""}}

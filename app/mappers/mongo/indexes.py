@@ -97,6 +97,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("feed_id", _UP)], name="full_text", partialFilterExpression={"full_text": True}),
         # Readers whose rules are tried on new entries.
         IndexModel([("feed_id", _UP)], name="ruled", partialFilterExpression={"ruled": {"$gte": 0}}),
+        # Feeds whose entries are marked as read after some days, by reader.
+        IndexModel([("user_id", _UP)], name="read_after", partialFilterExpression={"read_after": {"$gt": 0}}),
         # People whom a user follows, and followers of a person; without subscriptions to sites.
         IndexModel(
             [("user_id", _UP), ("person", _UP)],

@@ -675,6 +675,8 @@ def _new(new_id: int, subscription: Subscription, *, pending: bool, has_rules: b
         "folder_ids": list(subscription.folder_ids),
         "orders": encode_orders(subscription.orders),
     }
+    if subscription.read_after:
+        doc["read_after"] = subscription.read_after
     for flag in raw_read_states.FLAGS:
         if getattr(subscription, flag):
             doc[flag] = True

@@ -165,6 +165,7 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "original": subscription.original,
         "notify": subscription.notify,
         "full_text": subscription.full_text,
+        "read_after": subscription.read_after,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),
@@ -227,4 +228,6 @@ def _subscription(user_id: int, doc: Doc) -> Subscription:
     flags = {flag: doc.get(flag, False) for flag in FLAGS}
     hidden, highlighted = (RemovedEntries(*from_words(doc.get(name, {}))) for name in _NUMBERS)
     found = Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, **flags)
-    return found._replace(ruled=doc.get("ruled"), hidden=hidden, highlighted=highlighted)
+    return found._replace(
+        ruled=doc.get("ruled"), read_after=doc.get("read_after", 0), hidden=hidden, highlighted=highlighted
+    )

@@ -22,6 +22,7 @@ class ActionKind(enum.StrEnum):
     ABOVE = "above"
     BELOW = "below"
     SELECTED = "selected"
+    AUTO = "auto"
     FEED = "feed"
     FEEDS = "feeds"
     FOLDER = "folder"

@@ -31,6 +31,7 @@ class Subscription(NamedTuple):
         original: titles in lists open the page at the feed's site.
         notify: the user is notified of new entries.
         full_text: the user reads the full texts of its entries.
+        read_after: days after which its entries are marked as read; 0: never.
         hidden, highlighted: numbers of entries that the user's rules hide from lists, or highlight there.
         ruled: the last number that the user's rules were tried on; None: the user has no rules.
     """
@@ -44,6 +45,7 @@ class Subscription(NamedTuple):
     state: ReadState = ReadState()
     rev: int = 0
     mass: str | None = None
+    read_after: int = 0
     paused: bool = False
     person: bool = False
     muted: bool = False

@@ -66,6 +66,8 @@ class MassMarks:
         marked, cards = self._reads.mark_all(
             actor.user_id, feed_ids, last_seqs, now + self._undo_ttl, keep=keep
         )
+        if kind is ActionKind.AUTO:
+            cards = []  # nobody has read these feeds
         return self._record(actor, ref, kind, marked=marked, cards=cards, now=now)
 
     def mark_entries(

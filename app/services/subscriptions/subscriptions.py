@@ -33,6 +33,8 @@ log = logs.get(__name__)
 URL_MAX = 2048
 TWICE = "You already subscribe to the feed at this address. Unsubscribe from one of the two feeds."
 FOLDERS_MAX = 50
+#: Most days after which entries are marked as read.
+READ_AFTER_MAX = 365
 #: Folders that a subscription is removed from at once: the most that a user may have.
 REMOVED_MAX = 1000
 TOKEN_MAX = 64
@@ -218,6 +220,7 @@ class SubscriptionService:
         original: bool | None = None,
         notify: bool | None = None,
         full_text: bool | None = None,
+        read_after: int | None = None,
     ) -> Subscription:
         """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
 
@@ -226,16 +229,22 @@ class SubscriptionService:
             original: let titles in lists open the page at the feed's site.
             notify: notify the actor of new entries.
             full_text: show the full texts of its entries.
+            read_after: mark its entries as read after so many days; 0: never.
 
         Everything is checked before the first change: all changes are made, or none.
 
         Raises:
             NotFoundError: the actor has no such subscription or folder.
-            InvalidError: the subscription is to a person, who can be neither paused nor hidden here.
+            InvalidError: the subscription is to a person, who can be neither paused nor hidden here; or a
+                value is invalid.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         flags = {"muted": hidden, "original": original, "notify": notify, "full_text": full_text}
         changes: dict[str, Any] = {name: bool(on) for name, on in flags.items() if on is not None}
+        if read_after is not None:
+            if not isinstance(read_after, int) or not 0 <= read_after <= READ_AFTER_MAX:
+                raise InvalidError("Enter 0 to %(most)s days.", field="read_after", most=READ_AFTER_MAX)
+            changes["read_after"] = read_after
         if paused is not None or changes:
             self._fetched(actor, feed_id)
         if title is not None:

@@ -43,6 +43,8 @@ bp = Blueprint("feeds", __name__)
 
 #: If the first fetch is planned for later than this, the page doesn't promise it soon.
 SOON = dt.timedelta(minutes=5)
+#: Days after which entries may be marked as read.
+READ_AFTER_DAYS = (1, 2, 3, 7, 14, 30, 90)
 #: The views of a feed's list that its settings offer.
 VIEWS = (PANES, LIST, EXPANDED)
 #: Errors of an uploaded icon that the page shows above its form.
@@ -59,6 +61,7 @@ class Edit:
     original: bool = False
     notify: bool = False
     full_text: bool = False
+    read_after: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +161,7 @@ def _load(feed_id: int) -> dict[str, Any]:
         "icon_max": get_web().settings.fetch_max_icon,
         "view": get_services().stream_views.get(get_actor(), ref, get_user().preferences).view,
         "has_gain": not mine.full_text or get_services().full_texts.has_gain(get_actor(), feed.id),
+        "read_after_days": sorted({*READ_AFTER_DAYS, mine.read_after} - {0}),
         "look_at": find_lookup_address(feed.url, feed.error, feed.site_url),
     }
 
@@ -179,6 +183,7 @@ def update_feed(feed_id: int) -> Response:
         original=form.original,
         notify=form.notify,
         full_text=form.full_text,
+        read_after=form.read_after,
     )
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
     if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:

@@ -95,4 +95,6 @@ def _words(action: MassAction, tree: Tree) -> str:
         return str(ngettext("%(num)s feed moved", "%(num)s feeds moved", action.count))
     head = build_head(tree, StreamRef.parse(name)) if name else None
     done = str(ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", action.count))
+    if action.kind is ActionKind.AUTO:
+        done = f"{done} · {_('automatically')}"
     return str(_("%(name)s: %(done)s", done=done, name=head.title)) if head else done

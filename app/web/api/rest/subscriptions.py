@@ -19,6 +19,7 @@ from app.models.accounts.token import Scope
 from app.models.subscriptions.bulk_edit import BulkEditQuery, BulkEditRow, Condition, Order
 from app.models.subscriptions.folder import FolderEditMode
 from app.models.subscriptions.muting import is_hidden_site
+from app.services.subscriptions.subscriptions import READ_AFTER_MAX
 from app.web.api.rest.shapes import (
     FEED,
     FEED_URL,
@@ -113,7 +114,8 @@ class SubscriptionChange(Body, frozen=True):
     can't share the feed's entries, and your shares of them are visible only to you until you change it back.
     `hidden`: the stream `all` leaves the feed out; its folders don't. `original`: titles in lists of the web
     pages open the page at the feed's site. `notify`: you get notifications of new entries.
-    `full_text`: entries show the article on their page.
+    `full_text`: entries show the article on their page. `read_after`: entries are marked as read after so
+    many days; 0: never.
     """
 
     title: Title | UnsetType = UNSET
@@ -124,6 +126,7 @@ class SubscriptionChange(Body, frozen=True):
     original: bool | UnsetType = UNSET
     notify: bool | UnsetType = UNSET
     full_text: bool | UnsetType = UNSET
+    read_after: Annotated[int, Meta(ge=0, le=READ_AFTER_MAX)] | UnsetType = UNSET
 
 
 class SubscriptionKept(Shape, frozen=True):
@@ -138,6 +141,7 @@ class SubscriptionKept(Shape, frozen=True):
     original: bool
     notify: bool
     full_text: bool
+    read_after: int
 
 
 class Address(Body, frozen=True):
@@ -250,6 +254,7 @@ add_example(
         original=False,
         notify=False,
         full_text=False,
+        read_after=0,
     )
 )
 add_example(Address(url="https://blog.example.org/new-feed"))
@@ -354,6 +359,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         original=None if body.original is UNSET else body.original,
         notify=None if body.notify is UNSET else body.notify,
         full_text=None if body.full_text is UNSET else body.full_text,
+        read_after=None if body.read_after is UNSET else body.read_after,
     )
     private = now.private if body.private is UNSET else body.private
     if private != now.private:
@@ -368,6 +374,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         original=now.original,
         notify=now.notify,
         full_text=now.full_text,
+        read_after=now.read_after,
     )
 
 
