@@ -45,6 +45,7 @@ contains internals; ``ids`` goes to the log.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -484,9 +485,18 @@ def get_public_word(code: str, *, admin: bool = False) -> str:
     return "unreachable" if code in _UNREACHABLE and not admin else code
 
 
-def is_refused_here(code: str) -> bool:
-    """Return whether Eventr itself refused an outline, so that its detail is a sentence for people."""
-    return code in _WITHOUT_A_FEED
+def write_refusal(error: EventrError) -> str:
+    """Return the sentence of an error with the values of its placeholders, to be stored."""
+    values = {name: error.ids[name] for name in _PLACE.findall(error.sentence) if name in error.ids}
+    return f"{error.sentence}\n{json.dumps(values)}" if values else error.sentence
+
+
+def read_refusal(code: str, detail: str) -> EventrError | None:
+    """Return the error of an outline that Eventr itself refused, from its stored detail; else None."""
+    if code not in _WITHOUT_A_FEED or not detail:
+        return None
+    sentence, _, values = detail.partition("\n")
+    return InvalidError(sentence, **(json.loads(values) if values else {}))
 
 
 def get_feed_message(code: str) -> str:

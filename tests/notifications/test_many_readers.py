@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import cast
 
@@ -10,11 +11,14 @@ import redis
 from rq.job import Job as RqJob
 from rq.serializers import JSONSerializer
 
+from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue, Task
 from app.services.notifications import notifier
+from tests.database.test_explain import Recorder, stages, statements
 from tests.sharing.conftest import People
+from tests.support.commands import add_listener
 from workers.context import Context
 from workers.tasks.notifications import notify_readers
 
@@ -67,3 +71,26 @@ def test_all_readers_are_notified_in_batches(
 @dataclasses.dataclass
 class _Context:
     services: Services
+
+
+def test_batches_are_read_in_order_without_sorting(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = people.join("reader")
+    feed_ids = []
+    for name in ("blog", "news"):
+        people.blog([reader], name=name)
+        feed_ids.append(people.rows(reader)[0].feed_id)
+        people.services.subscriptions.update(reader, feed_ids[-1], notify=True)
+    recorder = Recorder()
+    add_listener(monkeypatch, recorder)
+    with contextlib.closing(bootstrap.build(people.services.settings)) as recorded:
+        for after in (0, reader.user_id - 1):
+            assert recorded.gateways.notifications.find_notified(feed_ids, after, 10)
+    plans = [
+        stages(people.services.store.database.command("explain", explainable, verbosity="queryPlanner"))
+        for name, command in recorder.commands
+        for collection, _, explainable in statements(name, command)
+        if collection == "subscriptions"
+    ]
+    assert len(plans) == 2
+    for plan in plans:
+        assert {"COLLSCAN", "SORT"} & set(plan) == set()

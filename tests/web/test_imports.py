@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import html
 import io
 import re
@@ -15,13 +17,15 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.test import TestResponse, encode_multipart
 
 from app import clock
+from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.errors import FetchError
+from app.errors import FetchError, NotFoundError
 from app.feeds.opml import opml
 from app.models.accounts.actor import Actor, Role
 from app.models.imports.imports import Import, ImportState
 from app.models.imports.opml import Outline
 from app.models.media.icon import build_icon_path
+from app.models.sharing.sharing import Audience
 from tests.imports import archives
 from tests.imports.archives import HOST, google_item
 from tests.imports.test_archive_files import uploaded
@@ -265,6 +269,35 @@ def test_a_long_file_is_shown_page_by_page(ann: Visitor) -> None:
     assert "<b>0</b> selected" in ann.get(f"/imports/{number}").text
     ann.post(f"/imports/{number}/choose", {"page": "1", "do": "all"})
     assert "<b>1,100</b> selected" in ann.get(f"/imports/{number}").text
+
+
+def test_a_refused_outline_says_why_with_its_values_in_each_language(
+    services: Services, ann: Visitor
+) -> None:
+    for name in ("bob", "carl"):
+        services.following.update_profile(
+            add_user(services, name),
+            display="",
+            bio="",
+            links=(),
+            audience=Audience.PUBLIC,
+            listed=False,
+            open_lists=False,
+        )
+    own = services.settings.own_origin
+    body = opml.write("Mine", [Outline(f"{own}/@{name}/atom.xml") for name in ("bob", "carl", "nobody")])
+    actor = _actor(services)
+    one = services.imports.preview(actor, body, "mine.opml")
+    settings = dataclasses.replace(services.settings, follows_per_hour=1)
+    with contextlib.closing(bootstrap.build(settings)) as strict:
+        run(strict, services.imports.start(actor, one.id), Pulling(strict, {}))
+    page = html.unescape(ann.get(f"/imports/{one.id}").text)
+    assert re.search(r"Too many attempts\. Try again in \d+ (minutes|seconds)\.", page)
+    assert NotFoundError.default in page
+    assert "%(" not in page
+    german = html.unescape(ann.get(f"/imports/{one.id}", headers={"Accept-Language": "de"}).text)
+    assert re.search(r"Zu viele Versuche\. .* \d+ (Minuten|Sekunden)", german)
+    assert "%(" not in german
 
 
 def test_a_file_without_feeds_says_so(ann: Visitor) -> None:

@@ -91,8 +91,12 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("folder_ids", _UP)], name="user_folder"),
         # All subscribers of a feed: start states, merges.
         IndexModel([("feed_id", _UP)], name="feed"),
-        # Readers who are notified of new entries.
-        IndexModel([("feed_id", _UP)], name="notified", partialFilterExpression={"notify": True}),
+        # Readers who are notified of new entries, in batches by user id.
+        IndexModel(
+            [("feed_id", _UP), ("user_id", _UP)],
+            name="notified_users",
+            partialFilterExpression={"notify": True},
+        ),
         # Feeds of which someone reads the full texts.
         IndexModel([("feed_id", _UP)], name="full_text", partialFilterExpression={"full_text": True}),
         # Readers whose rules are tried on new entries.

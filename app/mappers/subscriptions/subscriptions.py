@@ -242,7 +242,7 @@ class SubscriptionMapper:
             query["user_id"] = {"$gt": after}
 
         def _read_cell(subscriptions: Collection[Doc]) -> list[tuple[int, int]]:
-            found = subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}).hint("notified")
+            found = subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}).hint("notified_users")
             return [(doc["feed_id"], doc["user_id"]) for doc in found.sort("user_id").limit(limit)]
 
         found = itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell))

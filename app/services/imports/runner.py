@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import NO_ROOM, EventrError, FeedError, StoreError, TooLargeError
+from app.errors import NO_ROOM, EventrError, FeedError, StoreError, TooLargeError, write_refusal
 from app.gateways.feeds.digest import PARTIAL
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.archives import ArchiveGateway
@@ -501,4 +501,4 @@ def _word(error: EventrError) -> str:
 
 def _detail(error: EventrError) -> str:
     """Return what exactly happened: of a foreign site's fault, its detail, else the sentence."""
-    return error.detail if isinstance(error, FeedError) else error.sentence
+    return error.detail if isinstance(error, FeedError) else write_refusal(error)

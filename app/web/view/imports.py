@@ -8,9 +8,9 @@ from itertools import groupby
 
 import flask_babel
 
-from app.errors import EventrError, InvalidError, is_refused_here
+from app.errors import EventrError, InvalidError, read_refusal
 from app.models.imports.imports import Import, ImportItem, ImportState, ItemState, build_import_paths
-from app.web.view.i18n import translate_feed_error
+from app.web.view.i18n import translate_error, translate_feed_error
 from app.web.view.lookup import PAGES
 from app.web.view.present import format_number
 from app.web.view.reasons import describe_reason
@@ -102,8 +102,8 @@ def build_fault(found: Import) -> EventrError | None:
 def explain_failure(item: ImportItem) -> str:
     """Return the reason why an outline failed; its service has left out what the user may not know."""
     word = item.error or ""
-    if is_refused_here(word) and item.detail:
-        return _(item.detail)
+    if refusal := read_refusal(word, item.detail):
+        return translate_error(refusal)
     return f"{translate_feed_error(word)} {describe_reason(word, item.detail)}".rstrip()
 
 
