@@ -36,7 +36,7 @@ FOREIGN = {
     "app.runtime.redis_connections": {"aclose"},
     "app.runtime.pieces": {"readable", "readinto"},
     "app.services.notifications.texts": {"gettext", "ngettext"},
-    "app.web.view.i18n": {"ngettext"},
+    "app.web.view.i18n": {"gettext", "ngettext"},
     "app.web.view.imports": {"ngettext"},
     "queue_manager.metrics": {"aclose"},
     "workers.worker": {"work"},

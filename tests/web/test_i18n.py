@@ -7,7 +7,7 @@ import re
 import pytest
 from babel.support import Translations
 from flask import render_template_string
-from flask_babel import ngettext
+from flask_babel import gettext, ngettext
 
 from app.errors import InvalidError, TooLargeError
 from app.runtime import translations
@@ -108,3 +108,23 @@ def test_limits_in_errors_have_separators_and_codes_have_none(app):
 def test_a_short_time_is_told_in_arabic(app):
     with app.test_request_context(headers={"Accept-Language": "ar"}):
         assert "ms" not in present.format_milliseconds(273)
+
+
+@pytest.mark.parametrize(
+    ("language", "name", "is_isolated"),
+    [("en", "BBC News اردو", True), ("en", "Rest of World", False), ("ar", "Rest of World", True)],
+)
+def test_a_name_does_not_scramble_the_sentence_that_holds_it(app, language, name, is_isolated):
+    """Neither in modules nor in templates, with a number or without."""
+    expected = f"\u2068{name}\u2069" if is_isolated else name
+    with app.test_request_context("/", headers={"Accept-Language": language}):
+        for text in (
+            gettext("“%(what)s”", what=name),
+            ngettext("%(num)s of %(what)s", "%(num)s of %(what)s", 3, what=name),
+            render_template_string("{{ _('“%(what)s”', what=what) }}", what=name),
+            render_template_string("{{ ngettext('%(what)s', '%(what)s', 3, what=what) }}", what=name),
+        ):
+            assert expected in text
+            assert ("\u2068" in text) is is_isolated
+        # Markup may contain tags, and is escaped like the rest.
+        assert render_template_string("{{ _('%(a)s', a=a) }}", a="<b>ا") == "\u2068&lt;b&gt;ا\u2069"

@@ -17,6 +17,7 @@ from app.web.context import get_actor, get_services, get_user
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
+from app.web.view.i18n import isolate_name
 from app.web.view.render import render_page
 from app.web.view.views import build_head
 
@@ -86,11 +87,11 @@ def _words(action: MassAction, tree: Tree) -> str:
     if action.kind is ActionKind.FOLDER:
         return str(_("Folder “%(name)s” deleted", name=name))
     if action.kind is ActionKind.SEARCH:
-        return f"{name}: {_('Saved search deleted')}"
+        return f"{isolate_name(name)}: {_('Saved search deleted')}"
     if action.kind is ActionKind.SHARE:
-        return f"{name}: {_('No longer shared')}" if name else str(_("No longer shared"))
+        return f"{isolate_name(name)}: {_('No longer shared')}" if name else str(_("No longer shared"))
     if action.kind is ActionKind.MOVED_FOLDER:
-        return f"{name}: {_('Folder moved')}"
+        return f"{isolate_name(name)}: {_('Folder moved')}"
     if action.kind is ActionKind.MOVED:
         return str(ngettext("%(num)s feed moved", "%(num)s feeds moved", action.count))
     head = build_head(tree, StreamRef.parse(name)) if name else None

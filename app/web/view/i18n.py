@@ -40,6 +40,8 @@ _SCRIPTS = "static/js/"
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
 #: Values of errors that are counts; others may be ids and codes, which have no separators.
 _LIMITS = ("limit", "most")
+#: Letters that are written from right to left, and letters that are written from left to right.
+_RTL, _LTR = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"), re.compile(r"[A-Za-z\u00c0-\u052f]")
 
 
 class _Words(Domain):  # type: ignore[misc]  # Flask-Babel has no types for its class
@@ -48,9 +50,13 @@ class _Words(Domain):  # type: ignore[misc]  # Flask-Babel has no types for its 
     def get_translations(self) -> NullTranslations:
         return translations.load_translations(get_language() if has_request_context() else "en")
 
+    def gettext(self, text: str, **values: Any) -> str:
+        words = str(self.get_translations().ugettext(text))
+        return words % _isolate_all(values) if values else words
+
     def ngettext(self, singular: str, plural: str, num: int, **values: Any) -> str:
         text = str(self.get_translations().ungettext(singular, plural, num))
-        return text % {"num": format_integer(num), **values}
+        return text % {"num": format_integer(num), **_isolate_all(values)}
 
 
 def install(app: Flask) -> None:
@@ -60,6 +66,7 @@ def install(app: Flask) -> None:
     app.jinja_env.policies["ext.i18n.trimmed"] = True  # as in babel.cfg
     app.jinja_env.newstyle_gettext = True  # type: ignore[attr-defined]  # set by the i18n extension
     app.jinja_env.globals.update(
+        gettext=_isolate_values_of(cast("Callable[..., str]", app.jinja_env.globals["gettext"])),
         ngettext=_format_numbers_of(cast("Callable[..., str]", app.jinja_env.globals["ngettext"])),
         language=get_language,
         direction=get_direction,
@@ -73,9 +80,31 @@ def _format_numbers_of(ngettext: Callable[..., str]) -> Callable[..., str]:
 
     @pass_context
     def translate_plural(context: Context, singular: str, plural: str, num: int, /, **values: Any) -> str:
-        return ngettext(context, singular, plural, num, **{"num": format_integer(num), **values})
+        return ngettext(
+            context, singular, plural, num, **{"num": format_integer(num), **_isolate_all(values)}
+        )
 
     return translate_plural
+
+
+def _isolate_values_of(gettext: Callable[..., str]) -> Callable[..., str]:
+    """Return gettext for templates, with its names isolated."""
+
+    @pass_context
+    def translate_text(context: Context, text: str, /, **values: Any) -> str:
+        return gettext(context, text, **_isolate_all(values))
+
+    return translate_text
+
+
+def _isolate_all(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: isolate_name(value) if type(value) is str else value for name, value in values.items()}
+
+
+def isolate_name(text: str) -> str:
+    """Return a name for use in a sentence, which it doesn't scramble if it runs in the other direction."""
+    foreign = _LTR if has_request_context() and get_direction() == "rtl" else _RTL
+    return f"\u2068{text}\u2069" if foreign.search(text) else text
 
 
 def format_integer(number: int) -> str:
