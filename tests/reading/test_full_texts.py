@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import PAGE_MESSAGES, FetchError, InvalidError, NotFoundError, RateLimitedError
-from app.feeds.html.main_text import MAX_DEPTH, count_words, extract_main_text
+from app.feeds.html.main_text import MAX_DEPTH, count_words, drop_heading, extract_main_text
+from app.feeds.html.text import flatten_html
 from app.gateways.reading import full_texts
 from app.models.accounts.actor import Actor
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
@@ -34,6 +36,8 @@ PAGE_BODY = (
     "<script>alert(1)</script><a href='javascript:alert(2)'>nothing</a>.</p></article>"
     "<footer>Copyright, terms, imprint</footer></body></html>"
 ).encode()
+
+_HEADING = re.compile(r"<h[123][^>]*>(.*?)</h[123]>", re.DOTALL)
 
 
 def feed(summary: str = "Trees &amp; birds.", link: str = PAGE, number: int = 1) -> bytes:
@@ -220,6 +224,55 @@ def test_pages_of_the_corpus_become_articles() -> None:
     pages = [row.read() for row in corpus.rows("html") if row.path.startswith("html/pages/")]
     read = [page for page in pages if count_words(extract_main_text(page, "https://x.example/a").html) >= 60]
     assert len(read) >= 0.8 * len(pages)
+
+
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("diy-expeditions.com-88a4bf", "Expeditionen in Übersee"),
+        ("newsday.co.tt-bb404d", "Forex motion defeated in Senate"),
+        ("newsday.co.tt-bb404d", "Forex Motion Defeated in Senate – Newsday"),
+        ("thw.de-3e5040", "Frauen im THW: Vergangenheit, Gegenwart …"),
+        ("shingon-reiki.de-e06005", "Reiki und Schamanismus"),
+    ],
+)
+def test_a_text_does_not_repeat_the_title_above_it(page: str, title: str) -> None:
+    (row,) = (row for row in corpus.rows("html") if page in row.path)
+    whole = extract_main_text(row.read(), "https://x.example/a").html
+    text = extract_main_text(row.read(), "https://x.example/a", title=title).html
+    headings, left = ([flatten_html(h) for h in _HEADING.findall(markup)] for markup in (whole, text))
+    assert headings[0] not in left
+    assert left == headings[1:]
+    assert count_words(whole) - count_words(text) == len(headings[0].split())
+
+
+@pytest.mark.parametrize(
+    ("markup", "title", "rest"),
+    [
+        ("<h2>News</h2><h1>A title</h1><p>Text</p>", "A title", "<h2>News</h2><p>Text</p>"),
+        ("<h1><a href='/a'>A  TITLE!</a></h1>tail<p>Text</p>", "a title", "tail<p>Text</p>"),
+        ("<h1>A title</h1><p>A title</p>", "A title", "<p>A title</p>"),
+        ("<h1>A title of four words and more</h1>", "A title of four", ""),
+        ("<h1>A title</h1>", "A title that is longer", "<h1>A title</h1>"),
+        ("<h1>A title<img src='/x'></h1>", "A title", "<h1>A title<img src='/x'></h1>"),
+        ("<h2>1</h2><h2>2</h2><h2>3</h2><h2>A title</h2>", "A title", None),
+        ("<h1>!</h1>", "?", "<h1>!</h1>"),
+        ("<h1>A title</h1>", "", "<h1>A title</h1>"),
+        ("", "A title", ""),
+    ],
+)
+def test_only_a_first_heading_of_the_same_words_is_dropped(markup: str, title: str, rest: str | None) -> None:
+    found = drop_heading(markup, title)
+    assert found.removeprefix("<div>").removesuffix("</div>") == (markup if rest is None else rest)
+
+
+def test_a_fetched_text_has_no_heading_like_its_entry(services: Services, ann: Actor) -> None:
+    entry_id = subscribe(services, ann, feed())
+    fetch(services, ann, entry_id, Site(PAGE_BODY.replace(b"<h1>One</h1>", b"<h1>Story 1</h1>")))
+    found = request(services, ann, entry_id)
+    assert found is not None
+    assert "Paragraph 0 of" in found.html
+    assert "Story 1" not in found.html
 
 
 @pytest.mark.parametrize(

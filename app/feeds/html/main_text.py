@@ -7,6 +7,7 @@ so that it runs in a process that may be killed.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 from importlib import import_module
@@ -25,6 +26,9 @@ logging.getLogger("readability").setLevel(logging.CRITICAL)
 #: Deepest nesting and most elements of a page. Real pages have at most 60 levels; the algorithm reads the
 #: text of each element again for each of its ancestors.
 MAX_DEPTH, MAX_ELEMENTS = 150, 50_000
+#: Headings of a text that may repeat its title, and the least words of a title that goes on.
+HEADINGS, TITLE_WORDS = 3, 4
+_WORD: Final = re.compile(r"\w+")
 #: A character of a language without spaces counts as half a word.
 _IDEOGRAPHS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 
@@ -40,13 +44,14 @@ class MainText(NamedTuple):
     picture: str | None = None
 
 
-def extract_main_text(page: bytes, url: str, content_type: str | None = None) -> MainText:
+def extract_main_text(page: bytes, url: str, content_type: str | None = None, *, title: str = "") -> MainText:
     """Return the main text of a page, which is empty if the page has none or is too odd to read.
 
     Args:
         page: as it was fetched.
         url: its address, for relative addresses.
         content_type: the header of the response, for the charset.
+        title: shown above the text, which therefore loses a heading that repeats it.
     """
     markup, _ = charset.decode(page, content_type)
     try:
@@ -57,10 +62,30 @@ def extract_main_text(page: bytes, url: str, content_type: str | None = None) ->
         # It takes 19 MB, and few processes need it.
         document = import_module("readability").Document(tree, url=url)
         found = document.summary(html_partial=True, keep_all_images=True)
+        found = drop_heading(found, title) if isinstance(found, str) else ""
     except (etree.LxmlError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return MainText("")
-    html = found if isinstance(found, str) else ""
-    return MainText(html, None if "<img" in html else picture)
+    return MainText(found, None if "<img" in found else picture)
+
+
+def drop_heading(markup: str, title: str) -> str:
+    """Return HTML without the heading among its first ones that repeats a title."""
+    if not title or not markup:
+        return markup
+    tree = lxml.html.fragment_fromstring(markup, create_parent="div")
+    for heading in itertools.islice(tree.iter("h1", "h2", "h3"), HEADINGS):
+        if _is_same_title(heading.text_content(), title) and heading.find(".//img") is None:
+            heading.drop_tree()
+            return etree.tostring(tree, encoding="unicode", method="html")
+    return markup
+
+
+def _is_same_title(one: str, other: str) -> bool:
+    """Tell whether two titles have the same words, or one goes on, such as with the name of the site."""
+    shorter, longer = sorted((_WORD.findall(text.casefold()) for text in (one, other)), key=len)
+    return longer[: len(shorter)] == shorter and (
+        len(shorter) == len(longer) > 0 or len(shorter) >= TITLE_WORDS
+    )
 
 
 def count_words(markup: str) -> int:

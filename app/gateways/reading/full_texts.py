@@ -96,7 +96,7 @@ class FullTextGateway:
 
         It takes up to a few seconds of CPU time.
         """
-        found = extract_main_text(page.body or b"", page.url, page.content_type)
+        found = extract_main_text(page.body or b"", page.url, page.content_type, title=entry.title)
         lead = f'<p><img src="{html.escape(found.picture)}" alt=""></p>' if found.picture else ""
         body = entry_bodies.clean_body(lead + found.html if found.html else "", "", page.url, self._sanitize)
         words, feed_words = count_words(body.content), count_words(entry.content or entry.summary)
