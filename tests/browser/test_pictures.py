@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 import redis
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.bootstrap.services import Services
 from tests.browser.conftest import PHONE, WIDE, Site, serve
@@ -30,12 +31,14 @@ def site(services: Services, server: RawServer) -> Iterator[Site]:
         yield found
 
 
-def follow(site: Site, server: RawServer, *names: str, attributes: str = "") -> tuple[int, int]:
+def follow(
+    site: Site, server: RawServer, *names: str, attributes: str = "", before: str = FOREIGN
+) -> tuple[int, int]:
     """Subscribe ann to a feed with pictures of this server; return the feed and its newest entry."""
     actor = add_user(site.services)
     url = server.url("/feed")
     feed_id = site.services.subscriptions.subscribe(actor, url).subscription.feed_id
-    html = FOREIGN + "".join(
+    html = before + "".join(
         f'<p><img src="{server.url(name)}" alt="Picture" {attributes}></p>' for name in names
     )
     body = rss("Pictures", [("Entry", html + "<p>The end</p>")])
@@ -101,6 +104,41 @@ def test_nothing_moves_when_the_pictures_come(
     )
     assert page.evaluate("window.__moved") <= 0.02
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("images", ["eventr", "site"])
+@pytest.mark.parametrize("shape", [(900, 506), (900, 600), (900, 400)])
+def test_a_picture_in_sight_moves_no_text_below_it(
+    site: Site,
+    server: RawServer,
+    visit: Callable[..., Page],
+    redis_client: redis.Redis,
+    eventually: Callable[..., object],
+    images: str,
+    shape: tuple[int, int],
+) -> None:
+    server.set("/a.png", Reply(body=make_png(*shape)))
+    feed_id, entry = follow(site, server, "/a.png", before="<p>First</p>")
+    ann = site.services.mappers.users.find_credentials("ann").user.actor  # type: ignore[union-attr]
+    site.services.accounts.set_preferences(ann, {"images": images})
+    page = visit(login="ann")
+    held: list[Route] = []
+    page.route("**/a.png", lambda route: held.append(route))
+    page.goto(f"/read/feed/{feed_id}?entry={entry}", wait_until="load" if images == "eventr" else "commit")
+    end, picture = page.get_by_text("The end", exact=True), page.get_by_alt_text("Picture")
+    place = "(e) => e.getBoundingClientRect().top"
+    if images == "eventr":
+        expect(picture).to_have_class(re.compile("wait"))
+        before = end.evaluate(place)
+        Worker(site.services, redis_client).work()
+    else:
+        page.wait_for_load_state("domcontentloaded")
+        eventually(lambda: held)
+        before = end.evaluate(place)
+        held[0].continue_()
+    expect(picture).to_have_attribute("height", str(shape[1]))
+    assert abs(end.evaluate(place) - before) < 2
+    assert end.bounding_box()["y"] < WIDE[1]  # type: ignore[index]
 
 
 def test_without_scripts_the_next_visit_shows_the_pictures(
@@ -183,7 +221,7 @@ def test_a_box_has_the_shape_that_the_entry_states(
     page.goto(f"/read/feed/{feed_id}?entry={entry}")
     box = page.locator(".prose img.wait").last
     box.evaluate("(image) => image.decode().catch(() => 0)")
-    width, height = stated or (640, 427)
+    width, height = stated or (960, 640)
     assert box.evaluate(_RATIO) == pytest.approx(height / width, rel=0.02)
 
 

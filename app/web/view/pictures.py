@@ -39,8 +39,8 @@ PROXY, DIRECT, NONE = "eventr", "site", "none"
 BLANK = "data:image/gif;base64,R0lGODlhAQABAIAAAP///wAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw=="
 #: The same without a shape of its own: the box has the one that width and height state.
 SHAPELESS = "data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22/%3E"
-#: Width and height of a box for a picture of which nothing is known.
-BOX = (640, 427)
+#: Width and height of a box for a picture of which nothing is known: as wide as the text.
+BOX = (960, 640)
 #: How many times its width a picture is high that is read by scrolling, like a comic strip.
 TALL = 2
 #: Width in pixels from which a picture stands alone instead of in a line: a third of a usual line.

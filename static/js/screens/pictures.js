@@ -1,5 +1,5 @@
 // Shows pictures that Eventr was still fetching when the page was built. Loaded only if there are any.
-import { fit } from "../fit.js";
+import { settle } from "../fit.js";
 
 const WAITS = [600, 900, 1300, 2000, 3000, 5000, 8000, 13000, 21000, 34000];
 const seen = new Set();
@@ -25,7 +25,7 @@ function show(image, found) {
   image.classList.toggle("tall", found.tall);
   if (size) return (image.src = found.thumb);
   const width = stated ? Math.min(found.width, image.getAttribute("width")) : found.width;
-  fit(image, width, Math.max(1, Math.round((width * found.height) / found.width)));
+  settle(image, width, Math.max(1, Math.round((width * found.height) / found.width)));
   if (found.srcset) {
     image.sizes = "(max-width: 720px) 100vw, 720px";
     image.srcset = found.srcset;

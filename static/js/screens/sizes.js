@@ -1,6 +1,6 @@
 // Pictures that come from their sites, with a size that nobody knows: each has a box until it loads, and then its own
 // size. The first line in sight stays where it is. Loaded only if there are any.
-import { fit } from "../fit.js";
+import { settle } from "../fit.js";
 
 const BOXED = ".prose img[data-script]:not([width][height], .sized)";
 
@@ -13,17 +13,9 @@ function measure(image) {
   return [width, height].map((side) => Math.max(1, Math.round(side * scale)));
 }
 
-function settle(image) {
-  if (!image.matches?.(BOXED)) return;
-  const pane = image.closest(".pane") ?? document.scrollingElement;
-  const block = image.closest(".prose > *");
-  const before = block.getBoundingClientRect();
-  if (image.naturalWidth) fit(image, ...measure(image));
-  else image.classList.add("sized");
-  const edge = Math.max(0, pane.getBoundingClientRect().top) + (pane.querySelector(".bar")?.offsetHeight ?? 0);
-  // Below a picture that has been scrolled past, someone is reading.
-  if (before.top < edge && before.bottom < innerHeight) pane.scrollTop += block.getBoundingClientRect().bottom - before.bottom;
+function size(image) {
+  if (image.matches?.(BOXED)) settle(image, ...(image.naturalWidth ? measure(image) : []));
 }
 
-for (const kind of ["load", "error"]) document.addEventListener(kind, ({ target }) => settle(target), true);
-for (const image of document.images) if (image.complete) settle(image);
+for (const kind of ["load", "error"]) document.addEventListener(kind, ({ target }) => size(target), true);
+for (const image of document.images) if (image.complete) size(image);
