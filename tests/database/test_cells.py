@@ -196,6 +196,8 @@ FOR_ALL = {
     "privacy.exports.find_stalled",
     "subscriptions.find_by_feed",
     "subscriptions.find_followers",
+    "subscriptions.find_ruled",
+    "subscriptions.has_ruled",
     "subscriptions.find_full_text_feeds",
     "subscriptions.find_notified",
     "subscriptions.find_readers",

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import random
+from collections.abc import Sequence
+
+import pytest
+
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.reading.rules import Rule
+from app.models.subscriptions.folder import FolderEditMode
+from app.services.reading import rule_runner
+from tests.support import rules_dying
 from tests.support.reader import add_user, pull, rss
 
 URL = "https://feeds.example/one"
@@ -62,3 +71,155 @@ def test_rules_mark_new_entries(services: Services) -> None:
     today = clock.now().date()
     found = rules.list_rules(ann)
     assert [found.count_hits(rule.id, today) for rule in found.rules] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_trying_late_does_what_trying_at_once_does(services: Services, size: int) -> None:
+    """After each pull, after some, or after all: the marks are the same."""
+    people = [add_user(services, name) for name in ("ann", "ben")]
+    feed_id = _both_subscribe(services, people)
+    chosen = random.Random(size)
+    words = ("football", "chess", "climate", "advert", "garden")
+    for actor in people:
+        for rule in _make_rules():
+            services.rules.save(actor, rule)
+    titles = [f"{' '.join(chosen.sample(words, 2))} {n}" for n in range(14)]
+    early, late = people
+    for n in range(0, 14, size):
+        bring(services, feed_id, *titles[: n + size])
+        _try_only(services, early, feed_id)
+    _try(services)
+    assert _states(services, early, feed_id) == _states(services, late, feed_id)
+    assert any(_states(services, early, feed_id).values())
+
+
+def _make_rules() -> list[Rule]:
+    return [
+        Rule(0, "", "football -chess", read=True, tag="sport"),
+        Rule(0, "", "tag:sport /1/", star=True, stop=True),
+        Rule(0, "", "title:/^advert/", hide=True),
+        Rule(0, "", "climat*", highlight=True),
+    ]
+
+
+def _both_subscribe(services: Services, people: Sequence[Actor]) -> int:
+    (feed_id,) = {subscribe(services, actor) for actor in people}
+    bring(services, feed_id)
+    return feed_id
+
+
+def _try_only(services: Services, actor: Actor, feed_id: int) -> None:
+    """Try the rules of one user alone."""
+    gateway = services.gateways.rules
+    since = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    (feed,) = [one for one in gateway.find_news(since, 0, 10) if one.id == feed_id]
+    readers = gateway.find_readers([feed]).get(feed_id, [])
+    mine = [one for one in readers if one.user_id == actor.user_id]
+    runner = services.rule_runner
+    work = rule_runner._Round(clock.now(), {"feeds": 0, "entries": 0, "matches": 0})
+    work.rules = gateway.compile_rules([actor.user_id])
+    if mine:
+        runner._try_feed(feed, mine, work)
+
+
+@pytest.mark.parametrize(
+    ("method", "number"),
+    [(name, number) for name in ("apply_rules", "add_hits", "tag_many", "pass_ruled") for number in (1, 2)],
+)
+@pytest.mark.parametrize("is_after", [False, True])
+def test_a_kill_between_any_two_writes_changes_nothing(
+    services: Services, method: str, number: int, is_after: bool
+) -> None:
+    ann = add_user(services)
+    feeds = [subscribe(services, ann, f"{URL}{n}") for n in range(3)]
+    for rule in _make_rules():
+        services.rules.save(ann, rule)
+    for n, feed_id in enumerate(feeds):
+        titles = ("football 1", "advert", "climate", "else") if n < 2 else ("else",)
+        bring(services, feed_id, *titles, url=f"{URL}{n}")
+    died = rules_dying.try_and_die(services.settings, method, number, is_after=is_after)
+    assert died or number == 2
+    _try(services)
+    _try(services)
+    for feed_id in feeds[:2]:
+        assert _states(services, ann, feed_id) == {
+            "football 1": "read starred tagged",
+            "advert": "read hidden",
+            "climate": "highlighted",
+            "else": "",
+        }
+    found = services.rules.list_rules(ann)
+    today = clock.now().date()
+    assert [found.count_hits(rule.id, today) for rule in found.rules] == [2, 2, 2, 2]
+    (tag,) = services.tags.list_tags(ann)
+    assert tag.count == 2
+
+
+def test_a_new_subscription_of_someone_with_rules_is_tried(services: Services) -> None:
+    ann, ben = add_user(services), add_user(services, "ben")
+    feed_id = subscribe(services, ben)
+    bring(services, feed_id, "football")
+    services.rules.save(ann, Rule(0, "", "football", star=True))
+    subscribe(services, ann)
+    bring(services, feed_id, "football", "more football")
+    _try(services)
+    assert _states(services, ann, feed_id)["more football"] == "starred"
+    assert _states(services, ben, feed_id) == {"football": "", "more football": ""}
+
+
+def test_an_undone_unsubscription_keeps_what_rules_did(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    services.rules.save(ann, Rule(0, "", "advert", hide=True))
+    services.rules.save(ann, Rule(0, "", "chess", highlight=True))
+    bring(services, feed_id, "advert", "chess")
+    _try(services)
+    before = _states(services, ann, feed_id)
+    undo = services.subscriptions.unsubscribe(ann, feed_id)
+    services.subscriptions.restore(ann, undo)
+    assert _states(services, ann, feed_id) == before
+    (mine,) = services.gateways.subscriptions.find_by_user(ann.user_id, [feed_id])
+    assert mine.ruled == 2
+
+
+def test_rules_that_are_off_cost_nothing(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    rule = services.rules.save(ann, Rule(0, "", "football", read=True))
+    services.rules.set_enabled(ann, rule.id, False)
+    bring(services, feed_id, "football")
+    assert services.rule_runner.find_due_jobs(clock.now()) == []
+    services.rules.set_enabled(ann, rule.id, True)
+    bring(services, feed_id, "football", "new football")
+    assert services.rule_runner.find_due_jobs(clock.now()) != []
+    _try(services)
+    assert _states(services, ann, feed_id) == {"football": "", "new football": "read"}
+    assert services.rule_runner.find_due_jobs(clock.now()) == []
+
+
+def test_scopes_order_and_stop(services: Services) -> None:
+    ann = add_user(services)
+    folder = services.folders.create(ann, "News")
+    inner = services.folders.create(ann, "World", parent=folder.id)
+    one, two = (subscribe(services, ann, f"{URL}{n}") for n in (1, 2))
+    services.folders.place_feeds(ann, [one], [inner.id], FolderEditMode.MOVE)
+    save = services.rules.save
+    save(ann, Rule(0, "", "x", folders=(folder.id,), star=True, stop=True))
+    save(ann, Rule(0, "", "x folder:news", hide=True))
+    save(ann, Rule(0, "", "x -folder:news", read=True))
+    for n, feed_id in ((1, one), (2, two)):
+        bring(services, feed_id, "x", url=f"{URL}{n}")
+    _try(services)
+    assert _states(services, ann, one) == {"x": "starred"}
+    assert _states(services, ann, two) == {"x": "read"}
+
+
+def test_a_rule_notifies_once(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    services.rules.save(ann, Rule(0, "", "chess", notify=True))
+    bring(services, feed_id, "chess", "chess again", "else")
+    _try(services)
+    _try(services)
+    (row,) = services.notifications.list_notifications(ann).notes
+    assert row.count == 2

@@ -256,6 +256,8 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/rules", "GET"): {},
     ("/settings/rules", "POST"): {"": "theirs", "id": "RULE", "query": "x", "read": "1"},
     ("/settings/rules/new", "GET"): {},
+    ("/settings/rules/file", "GET"): {},
+    ("/settings/rules/file", "POST"): {},
     ("/settings/rules/<int:rule_id>", "GET"): {"": "theirs"},
     ("/settings/rules/<int:rule_id>/move", "POST"): {"": "theirs", "by": "up"},
     ("/settings/rules/<int:rule_id>/switch", "POST"): {"": "theirs", "on": "0"},

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
+import json
+from typing import Any
+
 import pytest
 from bs4 import BeautifulSoup
 
@@ -100,3 +105,50 @@ def test_lists_leave_out_hidden_entries_and_show_highlighted_ones(
     assert [row.text.strip() for row in page.select(".row.lit h2")] == ["Unread: Highlighted: Chess"]
     found = BeautifulSoup(ann.get("/search?q=advert", follow_redirects=True).text, "lxml")
     assert len(found.select(".rows h2")) == 1
+
+
+def test_rules_travel_as_a_file(ann: Visitor, actor: Actor, services: Services) -> None:
+    feed_id = subscribe(services, actor)
+    folder = services.folders.create(actor, "News")
+    rules = (
+        Rule(0, "Mine", "football", (feed_id,), (folder.id,), hide=True, tag="sport", stop=True),
+        Rule(0, "Off", "chess", star=True, enabled=False),
+    )
+    saved = [services.rules.save(actor, rule) for rule in rules]
+    content = ann.get("/settings/rules/file").data
+    for rule in saved:
+        services.rules.delete(actor, rule.id)
+    answer = ann.post("/settings/rules/file", {"file": (io.BytesIO(content), "rules.json")})
+    assert answer.status_code == 303
+    found = services.rules.list_rules(actor).rules
+    assert [dataclasses.replace(rule, id=0) for rule in found] == list(rules)
+
+
+@pytest.mark.parametrize(
+    "content", [b"[]", b"{}", b"x", b'{"kind": "eventr-rules", "rules": [{"condition": 1}]}']
+)
+def test_another_file_is_refused(ann: Visitor, actor: Actor, services: Services, content: bytes) -> None:
+    answer = ann.post("/settings/rules/file", {"file": (io.BytesIO(content), "rules.json")})
+    assert answer.status_code == 400
+    assert "This isn&#39;t a file of rules." in answer.text
+    assert _rule_ids(services, actor) == []
+
+
+def test_a_rule_of_unknown_feeds_is_left_out(actor: Actor, services: Services) -> None:
+    row = {"name": "", "condition": "x", "actions": ["hide"], "feeds": ["https://unknown.example/"]}
+    content = json.dumps({"kind": "eventr-rules", "version": 1, "rules": [row]}).encode()
+    assert services.rules.import_rules(actor, content) == (0, 1)
+    assert _rule_ids(services, actor) == []
+
+
+def test_an_entry_suggests_conditions(ann: Visitor, actor: Actor, services: Services, db: Any) -> None:
+    feed_id = subscribe(services, actor)
+    bring(services, feed_id, "Sponsored football news")
+    entry = db.entries.find_one({"feed_id": feed_id})
+    page = BeautifulSoup(ann.get(f"/settings/rules/new?entry={entry['_id']}&do=hide").text, "lxml")
+    links = [link.text for link in page.select(".section a code")]
+    assert links == ["title:sponsored", "title:football", 'feed:"One"']
+    switch, field = page.select_one("#s-hide[checked]"), page.select_one("#f-query")
+    assert switch is not None
+    assert field is not None
+    assert field["value"] == "title:sponsored"

@@ -327,7 +327,8 @@ class NotificationGateway:
         faces = self._sight.find_unmuted_people(user_id, people)
         feeds = [n.subject for n in notes if n.kind is NotificationKind.ENTRIES]
         mine = self._subscriptions.find_by_user(user_id, feeds) if feeds else []
-        notified = frozenset(one.feed_id for one in mine if one.notify)
+        # Rules notify of entries of any feed.
+        notified = frozenset(one.feed_id for one in mine if one.notify or one.ruled is not None)
         return _Known(seen, comments, likers, asking, faces, notified)
 
     def _titled(self, user_id: int, notes: Sequence[NotificationRow]) -> tuple[NotificationRow, ...]:

@@ -34,6 +34,7 @@ from app.models.reading.rules import (
     RuleFeed,
     RuleMarks,
     RulePreview,
+    RuleRow,
     RuleSet,
     Verdict,
     export_rule,
@@ -134,6 +135,26 @@ class RuleGateway(RuleMapper):
             )
             for rule in rules
         ]
+
+    def resolve_rules(self, user_id: int, rows: Sequence[RuleRow]) -> list[Rule]:
+        """Return rules of a file with the ids of their feeds and folders; feeds must be the user's.
+
+        A rule of which no feed or folder is known would be for all feeds, so it is left out.
+        """
+        mine = [s.feed_id for s in self._subscriptions.find_by_user(user_id)]
+        feeds = {card.url: card.id for card in self._cards.find_cards(mine).values()}
+        paths = build_folder_paths(self._folders.find_by_user(user_id))
+        folders = {PATH_SEPARATOR.join(path): folder_id for folder_id, path in paths.items()}
+        found = list[Rule]()
+        for row in rows:
+            rule = dataclasses.replace(
+                row.rule,
+                feeds=tuple(feeds[url] for url in row.feeds if url in feeds),
+                folders=tuple(folders[path] for path in row.folders if path in folders),
+            )
+            if rule.feeds or rule.folders or not (row.feeds or row.folders):
+                found.append(rule)
+        return found
 
     # -- new entries
     def has_news(self, now: dt.datetime, overlap: dt.timedelta) -> bool:

@@ -435,3 +435,59 @@ def export_rule(rule: Rule, feeds: Sequence[str], folders: Sequence[str]) -> dic
     actions = [action for action in ACTIONS if getattr(rule, action)]
     row = {"name": rule.name, "condition": rule.query, "actions": actions, "tag": rule.tag}
     return {**row, "feeds": list(feeds), "folders": list(folders), "stop": rule.stop, "on": rule.enabled}
+
+
+class RuleRow(NamedTuple):
+    """A rule of a file: the rule without its feeds and folders, and these by address and by path."""
+
+    rule: Rule
+    feeds: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
+def read_rules(content: object) -> list[RuleRow]:
+    """Return the rules of a file that :func:`export_rule` has filled.
+
+    Raises:
+        ValueError: it isn't such a file.
+    """
+    if not isinstance(content, dict) or content.get("kind") != FILE_KIND:
+        raise ValueError("kind")
+    rows = content.get("rules")
+    if not isinstance(rows, list):
+        raise ValueError("rules")
+    return [_read_row(row) for row in rows]
+
+
+def _read_row(row: object) -> RuleRow:
+    if not isinstance(row, dict):
+        raise ValueError("rule")
+    texts = [row.get(name, "") for name in ("name", "condition", "tag")]
+    lists = [row.get(name, []) for name in ("actions", "feeds", "folders")]
+    if not all(isinstance(text, str) for text in texts) or not all(
+        isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists
+    ):
+        raise ValueError("rule")
+    flags: dict[str, Any] = {action: action in lists[0] for action in ACTIONS}
+    flags |= {"stop": row.get("stop", False) is True, "enabled": row.get("on", True) is True}
+    rule = Rule(0, texts[0], texts[1], tag=texts[2], **flags)
+    return RuleRow(rule, tuple(lists[1]), tuple(lists[2]))
+
+
+#: Words of a title that are suggested, from this length on, and categories.
+SUGGESTED_WORDS, SUGGESTED_LENGTH, SUGGESTED_CATEGORIES = 8, 5, 5
+
+
+def suggest_conditions(title: str, author: str, categories: Sequence[str], feed_title: str) -> list[str]:
+    """Return conditions for entries like one: its author, its categories, words of its title, its feed."""
+    found = [f'author:"{_unquote(author)}"'] if author else []
+    found += [f'"{_unquote(name)}"' for name in categories[:SUGGESTED_CATEGORIES]]
+    words = [word for word in dict.fromkeys(split_words(title)) if len(word) >= SUGGESTED_LENGTH]
+    found += [f"title:{word}" for word in words[:SUGGESTED_WORDS]]
+    if feed_title:
+        found.append(f'feed:"{_unquote(feed_title)}"')
+    return [text for text in dict.fromkeys(found) if len(text) <= QUERY_MAX and not text.endswith('""')]
+
+
+def _unquote(text: str) -> str:
+    return " ".join(text.replace('"', " ").split())

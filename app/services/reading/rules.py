@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
+from typing import Any
 
 from app import clock, logs
-from app.errors import InvalidError, NotFoundError
+from app.errors import InvalidError, NotFoundError, TooLargeError
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.rules import RuleGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.rules import Condition, ConditionError, Rule, RulePreview, RuleSet, parse_condition
+from app.models.reading.rules import (
+    FILE_KIND,
+    FILE_VERSION,
+    Condition,
+    ConditionError,
+    Rule,
+    RulePreview,
+    RuleSet,
+    parse_condition,
+    read_rules,
+)
 from app.models.reading.search import QUERY_MAX, normalise_query
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.ports import SearchPort
@@ -21,6 +33,8 @@ from app.services.validation import check_ids, check_text
 log = logs.get(__name__)
 
 NAME_MAX = 128
+#: Most bytes of a file of rules.
+FILE_MAX = 1 << 20
 #: Feeds and folders that one rule may name.
 SCOPE_MAX = 200
 
@@ -120,6 +134,40 @@ class RuleService:
         was = self._rules.find_by_user(actor.user_id)
         gone = _get(was, rule_id)
         self._store(actor, [one for one in was.rules if one is not gone], was)
+
+    def export(self, actor: Actor) -> dict[str, Any]:
+        """Return the actor's rules as the content of a file."""
+        require_permission(actor, Permission.ENTRY_READ)
+        rules = self._rules.export_rules(actor.user_id)
+        return {"kind": FILE_KIND, "version": FILE_VERSION, "rules": rules}
+
+    def import_rules(self, actor: Actor, content: bytes) -> tuple[int, int]:
+        """Add the rules of a file below the actor's own; all of them, or none.
+
+        Returns:
+            How many were added, and how many weren't, because all their feeds and folders are unknown here.
+
+        Raises:
+            InvalidError: it isn't a file of rules, or a rule of it can't be used.
+            TooLargeError: the actor would have too many rules, or the file is too large.
+            ConflictError: the rules were changed elsewhere at the same time.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        if len(content) > FILE_MAX:
+            raise TooLargeError("This file is too large.")
+        try:
+            rows = read_rules(json.loads(content))
+        except (ValueError, RecursionError) as e:
+            raise InvalidError("This isn't a file of rules.", field="file") from e
+        was = self._rules.find_by_user(actor.user_id)
+        first = max((one.id for one in was.rules), default=0) + 1
+        rules = [self._check(rule)[0] for rule in self._rules.resolve_rules(actor.user_id, rows)]
+        if not all(rule.has_actions for rule in rules):
+            raise InvalidError("This isn't a file of rules.", field="file")
+        new = [dataclasses.replace(rule, id=number) for number, rule in enumerate(rules, first)]
+        if new:
+            self._store(actor, [*was.rules, *new], was)
+        return len(new), len(rows) - len(new)
 
     def preview(self, actor: Actor, rule: Rule) -> RulePreview:
         """Return which of the actor's newest entries a rule would match.

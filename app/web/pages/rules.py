@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import ngettext
 
 from app import clock
 from app.errors import EventrError, InvalidError
-from app.models.reading.rules import ACTIONS, Rule, RulePreview
+from app.models.accounts.user import Notice
+from app.models.reading.rules import ACTIONS, Rule, RulePreview, suggest_conditions
 from app.models.reading.stream import TreeFolder
+from app.services.reading.rules import FILE_MAX
 from app.web import forms
-from app.web.context import get_actor, get_services
+from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
 from app.web.pages.settings import render_section
+from app.web.security.sessions import takes_file
 from app.web.view.render import render_page
 
 bp = Blueprint("rules", __name__)
@@ -63,6 +68,7 @@ class Start:
 
     query: str = declare_text(max=1024, default="")
     do: str = declare_text(max=16, default="", one_of=("", *ACTIONS))
+    entry: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,19 +108,35 @@ def _walk(folders: Sequence[TreeFolder], above: str) -> Iterator[tuple[TreeFolde
 @bp.get("/settings/rules")
 def show_rules() -> str:
     """Show all rules with the number of entries that each matched."""
+    return _show_list()
+
+
+def _show_list(error: EventrError | None = None) -> str:
     rules, today = get_services().rules.list_rules(get_actor()), clock.now().date()
     folders, feeds = _find_scopes()
     counts = {rule.id: rules.count_hits(rule.id, today) for rule in rules.rules}
-    return render_section("rules", rules=rules.rules, counts=counts, names=dict([*folders, *feeds]))
+    return render_section(
+        "rules", rules=rules.rules, counts=counts, names=dict([*folders, *feeds]), error=error
+    )
 
 
 @bp.get("/settings/rules/new")
 def show_new() -> str:
     """Show the editor of a new rule."""
     start = forms.read_query(request, Start)
-    rule = Rule(0, "", start.query)
+    query, like = start.query, list[str]()
+    if start.entry:
+        like = _suggest(start.entry)
+        query = query or next(iter(like), "")
+    rule = Rule(0, "", query)
     changes: dict[str, Any] = {start.do: True} if start.do else {}
-    return _editor(dataclasses.replace(rule, **changes))
+    return _editor(dataclasses.replace(rule, **changes), like=like, start=start)
+
+
+def _suggest(entry_id: int) -> list[str]:
+    article = get_services().reading.get_article(get_actor(), entry_id)
+    entry = article.entry
+    return suggest_conditions(entry.title, entry.author, entry.categories, article.feed_title)
 
 
 @bp.get("/settings/rules/<int:rule_id>")
@@ -123,7 +145,14 @@ def show_rule(rule_id: int) -> str:
     return _editor(get_services().rules.get(get_actor(), rule_id))
 
 
-def _editor(rule: Rule, preview: RulePreview | None = None, error: EventrError | None = None) -> str:
+def _editor(
+    rule: Rule,
+    preview: RulePreview | None = None,
+    error: EventrError | None = None,
+    *,
+    like: Sequence[str] = (),
+    start: Start | None = None,
+) -> str:
     folders, feeds = _find_scopes()
     chosen = {f"{_FEED}{i}" for i in rule.feeds} | {f"{_FOLDER}{i}" for i in rule.folders}
     return render_page(
@@ -135,6 +164,8 @@ def _editor(rule: Rule, preview: RulePreview | None = None, error: EventrError |
         chosen=chosen,
         preview=preview,
         error=error,
+        like=like,
+        start=start,
     )
 
 
@@ -172,6 +203,39 @@ def delete_rule(rule_id: int) -> Response:
     """Delete a rule; entries keep their marks."""
     forms.read_form(request, forms.Empty)
     get_services().rules.delete(get_actor(), rule_id)
+    return _back()
+
+
+@bp.get("/settings/rules/file")
+def download_rules() -> Response:
+    """Download all rules as JSON."""
+    content = json.dumps(get_services().rules.export(get_actor()), ensure_ascii=False, indent=1)
+    response = make_response(content.encode())
+    response.headers["Content-Type"] = "application/json"
+    response.headers["Content-Disposition"] = 'attachment; filename="eventr-rules.json"'
+    return response
+
+
+@bp.post("/settings/rules/file")
+@takes_file("opml_max_bytes")
+def upload_rules() -> Response | tuple[str, int]:
+    """Add the rules of a file."""
+    forms.read_form(request, forms.Empty)
+    file = request.files.get("file")
+    try:
+        if file is None or not file.filename:
+            raise InvalidError("Choose a file first.", field="file")
+        added, missing = get_services().rules.import_rules(get_actor(), file.stream.read(FILE_MAX + 1))
+    except EventrError as e:
+        return _show_list(e), e.http_status
+    words = ngettext("%(num)s rule added", "%(num)s rules added", added)
+    if missing:
+        words += ". " + ngettext(
+            "%(num)s rule left out, because you don't have its feeds",
+            "%(num)s rules left out, because you don't have their feeds",
+            missing,
+        )
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
     return _back()
 
 

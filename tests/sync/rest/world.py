@@ -8,6 +8,7 @@ from typing import Any
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
 from app.models.media.upload import NewUpload
+from app.models.reading.rules import Rule
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import FolderEditMode
@@ -75,6 +76,7 @@ def world(people: People, number: int) -> World:
     undo = f"folder.{services.folders.delete(who, third.id)}"
     tags = services.tags.change_tags(who, entries[0], add=["one", "two"])
     search = services.tags.save_search(who, "Kept", "blog")
+    rule = services.rules.save(who, Rule(0, "Kept", "blog", star=True))
     for each in (who, other):
         services.following.update_profile(
             each, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=True
@@ -94,6 +96,7 @@ def world(people: People, number: int) -> World:
         shapes.TAG: tags[0].id,
         shapes.OTHER_TAG: tags[1].id,
         shapes.SEARCH: search.id,
+        shapes.RULE: rule.id,
         shapes.SHARE: share.id,
         shapes.COMMENT: comment.id,
         shapes.IMPORT: kept.id,

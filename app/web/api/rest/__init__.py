@@ -27,6 +27,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     people,
     playback,
     profiles,
+    rules,
     run,
     settings,
     shares,

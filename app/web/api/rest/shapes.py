@@ -26,6 +26,7 @@ IMPORT: Final = 1_780_000_000_000_010
 DISCOVERY: Final = 1_780_000_000_000_011
 USER: Final = 1_780_000_000_000_012
 FILE: Final = 1_780_000_000_000_013
+RULE: Final = 7
 PERSON: Final = "cleo"
 PACK: Final = "science"
 UNDO: Final = "folder.Zk3vUqJ8mJv1yW2c0n5b3A"
@@ -61,6 +62,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "entry_id": (Id, ENTRY, "ID of an entry that you can see."),
     "tag_id": (Id, TAG, "ID of one of your tags."),
     "search_id": (Id, SEARCH, "ID of one of your saved searches."),
+    "rule_id": (Id, RULE, "ID of one of your rules."),
     "share_id": (Id, SHARE, "ID of a share that you can see."),
     "comment_id": (Id, COMMENT, "ID of a comment that you can see."),
     "import_id": (Id, IMPORT, "ID of one of your imports."),
