@@ -76,7 +76,7 @@ words: $(VENV)/.run  ## Extract texts to translate and update all translation ca
 	  $(BIN)/pybabel -q update --input-file $(WORDS)/messages.pot --output-file $(WORDS)/$$code.po --locale $$code \
 	    --no-wrap --no-fuzzy-matching --ignore-obsolete --omit-header; done
 
-screens: $(VENV)/.dev chromium  ## Retake the screenshots in docs/screens
+screens: $(VENV)/.dev chromium fonts  ## Retake the screenshots in docs/screens
 	$(BIN)/python -m tests.browser.pictures
 
 lock: $(VENV)/lock/.made  ## Lock the newest versions of all packages in requirements/ (ARGS='-P idna': only of idna)
@@ -119,6 +119,6 @@ $(VENV)/.made:
 	$(BIN)/python -c '' 2>/dev/null && $(PYTHON) -m venv $(VENV) || $(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-.PHONY: chromium clients
-chromium clients:
+.PHONY: chromium clients fonts
+chromium clients fonts:
 	@.ci/$@

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from app import clock
 from app.models.feeds.discovery import Discovered
+from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import FolderEditMode
 from tests.browser.conftest import Site
 from tests.browser.test_list_rules import subscribe
@@ -115,6 +116,33 @@ def test_topics_are_found_while_one_types(site: Site, visit: Visit, js: bool) ->
     expect(field).to_have_value("nautil")
     page.get_by_role("link", name="Choose feeds from Science and space").click()
     page.wait_for_url("**/packs/science")
+
+
+def test_a_phone_uses_its_width_for_choices_files_and_follow(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    site.services.following.update_profile(
+        ann, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
+    )
+    post = site.services.sharing.publish_post(ann, "A day in the hills", "Cold, and clear.")
+    page = visit(login="ann", size=(390, 844))
+
+    def get_box(selector: str) -> dict[str, float]:
+        box = page.locator(selector).first.bounding_box()
+        assert box is not None
+        return {**box}
+
+    page.goto("/settings/reading")
+    assert {box["width"] for box in map(get_box, ("#o-density .segments", "#o-sort .segments"))} == {358}
+    page.goto("/settings/files")
+    assert get_box("#f-file")["width"] == 358
+    page.goto("/settings")
+    assert get_box(".whose strong")["x"] > get_box(".whose .av")["x"] + get_box(".whose .av")["width"]
+    stranger = visit(size=(390, 844))
+    page = stranger
+    page.goto(f"/@ann/{post.id}")
+    name, follow = get_box(".by .names"), get_box(".by .act .btn")
+    assert name["y"] <= follow["y"]
+    assert follow["y"] + follow["height"] <= name["y"] + name["height"] + 8
 
 
 def test_choices_save_themselves_and_texts_keep_save_in_sight(site: Site, visit: Visit) -> None:

@@ -21,6 +21,8 @@ from app.web.view.rows import TITLE, RowRenderer, separate_title, truncate_text
 EVIL = "<i title='x\" onload=\"y'>&amp;</i>"
 AT = dt.datetime(2026, 3, 14, 9, 5, tzinfo=dt.UTC)
 
+_SHARES = ((1, "Ann", ""), (2, "Bob", "Worth it."), (3, "Cleo", "Later."))
+
 
 def _make_row(**changes: object) -> EntryRow:
     fields: dict[str, object] = {
@@ -69,9 +71,21 @@ def test_H16_rows_show_foreign_values_as_text(shared: bool) -> None:
     assert row.xpath("//article/@aria-current") == ["true"]
     assert "5 on" in html
     if shared:
-        assert row.xpath("string(//bdi[@class='src'])").endswith("+2")
+        assert row.xpath("string(//bdi[@class='src'])").endswith("+4")
         assert len(row.xpath("//bdi[@class='faces']/i")) == 4
         assert row.xpath("string(//span[@class='said'])") == f" “Note {EVIL}”"
+
+
+def test_a_note_stands_beside_the_name_of_its_author() -> None:
+    sharers = tuple(Sharer(n, n, name, name, note) for n, name, note in _SHARES)
+    row = lxml.html.fromstring(_render(_make_row(sharers=sharers)))
+    assert row.xpath("string(//bdi[@class='src'])") == "Bob +2"
+    assert row.xpath("string(//span[@class='said'])") == " “Worth it.”"
+    assert row.xpath("string(//bdi[@class='faces']/i[1])") == "B"
+    sharers = tuple(Sharer(n, n, name, name) for n, name, _ in _SHARES)
+    row = lxml.html.fromstring(_render(_make_row(sharers=sharers)))
+    assert row.xpath("string(//bdi[@class='src'])") == "Ann, Bob, Cleo"
+    assert not row.xpath("//span[@class='said']")
 
 
 def test_rows_without_a_title_show_their_text() -> None:

@@ -75,6 +75,25 @@ def test_reading_is_saved_and_shown_again(ann: Visitor, services: Services) -> N
     assert re.search(r'role="status">.*Saved', page, re.S)
 
 
+def test_reading_settings_stand_in_groups(ann: Visitor) -> None:
+    page = lxml.html.fromstring(ann.get("/settings/reading").text)
+    names: dict[str, list[str]] = {}
+    for one in page.xpath(
+        "//form[@action='/settings/reading']/*[self::h2 or self::fieldset or @class='onoff']"
+    ):
+        if one.tag == "h2":
+            names[one.text] = []
+        else:
+            names[[*names][-1]].append(one.xpath(".//@name")[0])
+    assert {title: len(group) for title, group in names.items()} == {
+        "Lists": 5,
+        "Feeds": 2,
+        "Mark as read": 2,
+        "Entries": 1,
+        "Swipes": 3,
+    }
+
+
 def test_privacy_shows_what_is_set_and_saves_it(ann: Visitor, services: Services) -> None:
     assert 'name="images" value="eventr" checked' in ann.get("/settings/privacy").text
     done = ann.post("/settings/privacy", {"images": "none"})

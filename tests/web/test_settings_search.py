@@ -31,6 +31,12 @@ NOT_SETTINGS = {
     "Keys",
     "Upload files",
     "Find a shortcut",
+    # Groups of the reading settings.
+    "Lists",
+    "Feeds",
+    "Mark as read",
+    "Entries",
+    "Swipes",
     *(f"Link {number}" for number in range(1, 6)),
 }
 

@@ -177,17 +177,24 @@ def _escape(text: str) -> str:
 
 
 def _shared(row: EntryRow) -> str:
-    """Return the people who shared an entry, and the first note that says more than its excerpt."""
-    faces = "".join(render_face(one, key=one.feed_id) for one in row.sharers[:FACES])
-    names = ", ".join(f"<bdi>{escape(one.name)}</bdi>" for one in row.sharers[:NAMED])
-    more = f" +{len(row.sharers) - NAMED}" if len(row.sharers) > NAMED else ""
-    note = _find_note(row.sharers, row.excerpt)
-    said = f'<span class="said"> “{escape(truncate_text(remove_signs(note), SHORT))}”</span>' if note else ""
+    """Return the people who shared an entry, and the first note that says more than its excerpt.
+
+    Beside a note is only the name of its author: there is one line for both.
+    """
+    author = _find_author(row.sharers, row.excerpt)
+    people = [author, *(one for one in row.sharers if one is not author)] if author else row.sharers
+    faces = "".join(render_face(one, key=one.feed_id) for one in people[:FACES])
+    named = people[: 1 if author else NAMED]
+    names = ", ".join(f"<bdi>{escape(one.name)}</bdi>" for one in named)
+    more = f" +{len(people) - len(named)}" if len(people) > len(named) else ""
+    note = truncate_text(remove_signs(author.note), SHORT) if author else ""
+    said = f'<span class="said"> “{escape(note)}”</span>' if note else ""
     return f'<bdi class="faces">{faces}</bdi><bdi class="src">{names}{more}</bdi>{said}'
 
 
-def _find_note(sharers: Sequence[Sharer], excerpt: str) -> str:
-    return next((one.note for one in sharers if one.note and one.note != excerpt), "")
+def _find_author(sharers: Sequence[Sharer], excerpt: str) -> Sharer | None:
+    """Return the first person with a note that says more than the excerpt."""
+    return next((one for one in sharers if one.note and one.note != excerpt), None)
 
 
 def truncate_text(text: str, length: int) -> str:
