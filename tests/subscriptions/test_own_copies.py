@@ -21,6 +21,7 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds.fetch.fetcher import Fetcher
+from app.feeds.fetch.transfer import get_total_timeout
 from app.feeds.urls import hash_url
 from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.privacy.erasure import STRAGGLERS
@@ -120,6 +121,24 @@ def test_each_reader_gets_what_their_own_login_shows(
     }
     assert "whole paid text" in read(services, ann, own)
     assert "teaser" in read(services, bob, shared)
+
+
+def test_a_token_headers_and_a_time_limit_go_with_each_request(
+    services: Services, ann: Actor, web: Web
+) -> None:
+    options = FetchOptions(token="t0ken-canary", headers="X-Api-Key: k3y-canary\nAccept: a/b", time_limit=50)
+    own = subscribe(services, ann, options)
+    pull(services, web, own)
+    (request,) = web.requests
+    assert dict(request.headers) == {
+        "Authorization": "Bearer t0ken-canary",
+        "X-Api-Key": "k3y-canary",
+        "Accept": "a/b",
+    }
+    assert get_total_timeout(request, services.settings) >= request.within == 50
+    stored: Any = services.store.database["feeds"].find_one({"_id": own})
+    assert b"canary" not in bson.encode(stored)
+    assert "whole paid text" in read(services, ann, own)
 
 
 def test_nobody_else_finds_or_reads_the_copy(services: Services, ann: Actor, bob: Actor, web: Web) -> None:
@@ -278,6 +297,17 @@ def test_another_address_of_the_site_keeps_the_login_and_another_site_does_not(
         FetchOptions(min_minutes=0),
         FetchOptions(max_minutes=1441),
         FetchOptions(min_minutes=60, max_minutes=30),
+        FetchOptions(login="ann", token="abc"),
+        FetchOptions(token="a b\r\nHost: evil"),
+        FetchOptions(headers="Host: evil"),
+        FetchOptions(headers="no colon"),
+        FetchOptions(headers="X-Key: möwe\u20ac"),
+        FetchOptions(headers="Authorization: Bearer x"),
+        FetchOptions(headers="If-None-Match: x"),
+        FetchOptions(headers="\n".join(f"X-{n}: 1" for n in range(100))),
+        FetchOptions(headers="X-Long: " + "x" * 2001),
+        FetchOptions(time_limit=0),
+        FetchOptions(time_limit=61),
     ],
 )
 def test_S12_options_that_http_does_not_allow_are_refused(
@@ -313,8 +343,11 @@ def test_G01_the_export_says_how_the_copy_is_fetched_without_its_secrets(
     assert row["fetching"] == {
         "login": "ann",
         "has_password": True,
+        "has_token": False,
         "has_cookie": True,
+        "has_headers": False,
         "user_agent": "Mine/1",
+        "time_limit": None,
         "min_minutes": 60,
         "max_minutes": None,
     }

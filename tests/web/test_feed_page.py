@@ -378,3 +378,23 @@ def test_entries_are_marked_as_read_after_the_chosen_days(
         shown = ann.get("/history").text
     assert "1 entry marked as read · automatically" in shown
     assert ann.post(f"/feeds/{feed_id}/edit", {"read_after": "1000"}).status_code == 400
+
+
+def test_V14_stored_headers_are_masked_and_kept(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    sent = {"headers": "X-Api-Key: k3y-canary\r\nX-Team: blue", "token": "t0ken-canary", "time_limit": "45"}
+    done = ann.post(f"/feeds/{feed_id}/fetch", sent)
+    own = int(done.headers["Location"].split("/")[2].split("?")[0])
+    page = ann.get(f"/feeds/{own}").text
+    assert "canary" not in page
+    assert "X-Api-Key: ••••••••\nX-Team: ••••••••</textarea>" in page
+    ann.post(f"/feeds/{own}/fetch", {"headers": "x-api-key: ••••••••\r\nX-Team: red", "time_limit": "45"})
+    options = services.subscriptions.get_fetch_options(reader, own)
+    assert options.parse_headers() == (("x-api-key", "k3y-canary"), ("X-Team", "red"))
+    assert (options.token, options.time_limit) == ("t0ken-canary", 45)
+    refused = ann.post(f"/feeds/{own}/fetch", {"headers": "Host: evil"})
+    assert refused.status_code == 400
+    assert ">Host: evil</textarea>" in refused.text, "what was typed is still there"
+    ann.post(f"/feeds/{own}/fetch", {"no_token": "1"})
+    assert services.subscriptions.get(reader, feed_id), "without options, it is the shared feed again"

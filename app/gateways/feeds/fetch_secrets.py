@@ -11,7 +11,11 @@ import json
 from app import logs
 from app.errors import InvalidError
 from app.feeds import sealing
+from app.feeds.fetch.address_policy import check_headers
 from app.models.feeds.fetch_options import FetchOptions
+
+#: Headers that have options of their own.
+_FIELDS = {"authorization", "cookie", "user-agent"}
 
 log = logs.get(__name__)
 
@@ -30,8 +34,11 @@ class FetchSecrets:
         """Return the options of a reader, encrypted.
 
         Raises:
-            InvalidError: this server has no key.
+            InvalidError: this server has no key, or a header isn't allowed (S12).
         """
+        names = {name.lower() for name, _ in check_headers(options.parse_headers())}
+        if taken := sorted(names & _FIELDS):
+            raise InvalidError("Use the field for the header %(header)s.", field="headers", header=taken[0])
         if not self._key:
             raise InvalidError("This server has no key for secrets. Ask its administrator to set one.")
         return sealing.encrypt_text(

@@ -387,8 +387,11 @@ def _fetching(options: FetchOptions) -> Row:
     return {
         "login": options.login,
         "has_password": bool(options.password),
+        "has_token": bool(options.token),
         "has_cookie": bool(options.cookie),
+        "has_headers": bool(options.headers),
         "user_agent": options.user_agent,
+        "time_limit": options.time_limit,
         "min_minutes": options.min_minutes,
         "max_minutes": options.max_minutes,
     }

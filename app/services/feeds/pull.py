@@ -24,6 +24,7 @@ from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.fetching import fetch_feeds
 from app.gateways.feeds.retention import RetentionGateway
 from app.models.feeds.feed import DueFeed, Feed, FeedPoll, NextCheck
+from app.models.feeds.fetch_options import FetchOptions
 from app.models.feeds.fetched import Fetched, FetchRequest, Validators
 from app.models.feeds.hosts import is_same_site
 from app.ports import EventPort, FetchStreamer, HostBudget
@@ -48,6 +49,7 @@ _DAY_MS: Final = 86_400_000
 #: Spreads feeds over the time between two full fetches (a prime near 2³² divided by the golden ratio).
 _SPREAD: Final = 2_654_435_761
 
+_NO_OPTIONS = FetchOptions()
 #: Seconds until a feed that this server has no disk space for is tried again.
 SHORTAGE_WAIT: Final = 60.0
 
@@ -214,14 +216,21 @@ class PullService:
 
     def _build_request(self, poll: FeedPoll, now_ms: int) -> FetchRequest:
         request = build_request(poll, now_ms, self._full_ms)
-        request.headers = self._build_headers(poll)
+        options = self._open_options(poll)
+        request.headers = options.build_headers()
+        if options.time_limit:
+            request.within = options.time_limit
+            request.slow = True  # the longer limits apply, up to this one
         return request
 
     def _build_headers(self, poll: FeedPoll) -> tuple[tuple[str, str], ...]:
         """Return the headers with which a reader has their own copy of a feed fetched."""
+        return self._open_options(poll).build_headers()
+
+    def _open_options(self, poll: FeedPoll) -> FetchOptions:
         if poll.sealed is None:
-            return ()
-        return self._secrets.open(poll.sealed, poll.private_to).build_headers()
+            return _NO_OPTIONS
+        return self._secrets.open(poll.sealed, poll.private_to)
 
     async def _charge(self, polls: Mapping[int, FeedPoll], counted: CountingFetcher) -> None:
         """Charge the bytes received since the last call. A failure costs nothing but the count."""

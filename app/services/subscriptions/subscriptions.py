@@ -33,6 +33,8 @@ log = logs.get(__name__)
 URL_MAX = 2048
 TWICE = "You already subscribe to the feed at this address. Unsubscribe from one of the two feeds."
 FOLDERS_MAX = 50
+#: Most characters of extra headers, and most seconds of a fetch. The server may allow less time.
+HEADERS_MAX, TIME_LIMIT_MAX = 2000, 60
 #: Most days after which entries are marked as read.
 READ_AFTER_MAX = 365
 #: Folders that a subscription is removed from at once: the most that a user may have.
@@ -512,12 +514,12 @@ def check_fetch_options(options: FetchOptions) -> FetchOptions:
         raise InvalidError("A user name can't contain a colon.", field="login")
     if options.password and not options.login:
         raise InvalidError("Enter the user name that belongs to the password.", field="login")
-    for name, limit in (("login", 200), ("password", 400), ("cookie", OPTION_MAX), ("user_agent", 300)):
-        value = getattr(options, name)
-        if len(value) > limit:
-            raise InvalidError("Use at most %(most)s characters.", field=name, most=limit)
-        if not value.isprintable() or (name in ("cookie", "user_agent") and not value.isascii()):
-            raise InvalidError("This contains characters that HTTP doesn't allow.", field=name)
+    if options.token and options.login:
+        raise InvalidError("Enter a login or an access token, not both.", field="token")
+    _check_option_texts(options)
+    if options.time_limit is not None and not 1 <= options.time_limit <= TIME_LIMIT_MAX:
+        most = TIME_LIMIT_MAX
+        raise InvalidError("Enter a number of seconds from 1 to %(most)s.", field="time_limit", most=most)
     for name in ("min_minutes", "max_minutes"):
         minutes = getattr(options, name)
         if minutes is not None and not 1 <= minutes <= DAY_MINUTES:
@@ -527,6 +529,21 @@ def check_fetch_options(options: FetchOptions) -> FetchOptions:
             "The longest interval can't be shorter than the shortest one.", field="max_minutes"
         )
     return options
+
+
+def _check_option_texts(options: FetchOptions) -> None:
+    """Raise InvalidError if a text is too long, or no header can hold it."""
+    for name, limit in (
+        *(("login", 200), ("password", 400), ("token", OPTION_MAX)),
+        *(("cookie", OPTION_MAX), ("user_agent", 300)),
+    ):
+        value = getattr(options, name)
+        if len(value) > limit:
+            raise InvalidError("Use at most %(most)s characters.", field=name, most=limit)
+        if not value.isprintable() or (name in ("token", "cookie", "user_agent") and not value.isascii()):
+            raise InvalidError("This contains characters that HTTP doesn't allow.", field=name)
+    if len(options.headers) > HEADERS_MAX:
+        raise InvalidError("Use at most %(most)s characters.", field="headers", most=HEADERS_MAX)
 
 
 def _is_ill(feed: Feed) -> bool:

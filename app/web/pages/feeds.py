@@ -80,9 +80,13 @@ class Fetching:
 
     login: str = declare_text(max=200, default="")
     password: str = declare_text(max=400, default="")
+    token: str = declare_text(max=1000, default="")
+    no_token: bool = False
     cookie: str = declare_text(max=1000, default="")
     no_cookie: bool = False
     user_agent: str = declare_text(max=300, default="")
+    headers: str = declare_text(max=4096, default="")
+    time_limit: int | None = None
     min_minutes: int | None = None
     max_minutes: int | None = None
 
@@ -92,8 +96,11 @@ class Fetching:
         return FetchOptions(
             login=login,
             password=self.password or (before.password if login and login == before.login else ""),
+            token="" if self.no_token else self.token.strip() or before.token,
             cookie="" if self.no_cookie else self.cookie.strip() or before.cookie,
             user_agent=self.user_agent.strip(),
+            headers=before.fill_headers(self.headers),
+            time_limit=self.time_limit,
             min_minutes=self.min_minutes,
             max_minutes=self.max_minutes,
         )
@@ -143,6 +150,7 @@ def _load(feed_id: int) -> dict[str, Any]:
     return {
         "options": (stored := get_services().subscriptions.open_fetch_options(get_actor(), feed)),
         "stored": stored,
+        "headers": stored.mask_headers(),
         "is_hidden": is_hidden_site(mine),
         "health": health,
         "feed": feed,
@@ -287,7 +295,8 @@ def set_fetching(feed_id: int) -> Response | tuple[str, int]:
     except (InvalidError, ExistsError, RateLimitedError) as e:
         if services.subscriptions.get(get_actor(), feed_id).person:
             raise
-        return _page(feed_id, fetch_error=e, options=form.build_options(FetchOptions())), e.http_status
+        typed = form.build_options(FetchOptions())
+        return _page(feed_id, fetch_error=e, options=typed, headers=form.headers), e.http_status
     if done.undo:
         words = (
             _("Saved. You read your own copy of this feed now.")

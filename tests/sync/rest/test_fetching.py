@@ -20,8 +20,11 @@ def test_options_are_set_kept_and_removed(mine: Program, services: Services, ann
     assert said.get_json() == {
         "login": "ann",
         "has_password": True,
+        "has_token": False,
         "has_cookie": True,
+        "has_headers": False,
         "user_agent": "",
+        "time_limit": None,
         "min_minutes": 60,
         "max_minutes": None,
     }

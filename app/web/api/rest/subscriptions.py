@@ -19,7 +19,7 @@ from app.models.accounts.token import Scope
 from app.models.subscriptions.bulk_edit import BulkEditQuery, BulkEditRow, Condition, Order
 from app.models.subscriptions.folder import FolderEditMode
 from app.models.subscriptions.muting import is_hidden_site
-from app.services.subscriptions.subscriptions import READ_AFTER_MAX
+from app.services.subscriptions.subscriptions import HEADERS_MAX, READ_AFTER_MAX, TIME_LIMIT_MAX
 from app.web.api.rest.shapes import (
     FEED,
     FEED_URL,
@@ -152,13 +152,17 @@ class Address(Body, frozen=True):
 
 class Fetching(Shape, frozen=True):
     """How the feed is fetched for you. With any of these, the feed is your own copy: nobody else can find or
-    share it. `has_password`, `has_cookie`: secrets are stored, and never returned.
+    share it. `has_password`, `has_token`, `has_cookie`, `has_headers`: secrets are stored, and never
+    returned.
     """
 
     login: str
     has_password: bool
+    has_token: bool
     has_cookie: bool
+    has_headers: bool
     user_agent: str
+    time_limit: int | None
     min_minutes: int | None
     max_minutes: int | None
 
@@ -166,14 +170,19 @@ class Fetching(Shape, frozen=True):
 class FetchingChange(Body, frozen=True):
     """Omitted fields stay unchanged; "" and null remove a value.
 
-    `login`, `password`: for HTTP Basic, sent only to the feed's site. Removing `login` removes the password.
+    `login`, `password`: for HTTP Basic. Removing `login` removes the password. `token`: for HTTP Bearer,
+    instead of a login. `headers`: one `Name: value` per line. All are sent only to the feed's site.
+    `time_limit`: most seconds of a fetch.
     `min_minutes`, `max_minutes`: the shortest and the longest time between two checks.
     """
 
     login: Annotated[str, Meta(max_length=200)] | UnsetType = UNSET
     password: Annotated[str, Meta(max_length=400)] | UnsetType = UNSET
+    token: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
     cookie: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
     user_agent: Annotated[str, Meta(max_length=300)] | UnsetType = UNSET
+    headers: Annotated[str, Meta(max_length=HEADERS_MAX)] | UnsetType = UNSET
+    time_limit: Annotated[int, Meta(ge=1, le=TIME_LIMIT_MAX)] | UnsetType | None = UNSET
     min_minutes: Minutes | UnsetType | None = UNSET
     max_minutes: Minutes | UnsetType | None = UNSET
 
@@ -263,8 +272,11 @@ add_example(
     Fetching(
         login="ann",
         has_password=True,
+        has_token=False,
         has_cookie=False,
+        has_headers=False,
         user_agent="",
+        time_limit=None,
         min_minutes=None,
         max_minutes=60,
     )
@@ -401,8 +413,11 @@ def get_fetching(actor: Actor, feed_id: int) -> Fetching:
     return Fetching(
         login=found.login,
         has_password=bool(found.password),
+        has_token=bool(found.token),
         has_cookie=bool(found.cookie),
+        has_headers=bool(found.headers),
         user_agent=found.user_agent,
+        time_limit=found.time_limit,
         min_minutes=found.min_minutes,
         max_minutes=found.max_minutes,
     )
