@@ -17,6 +17,7 @@ ADMIN_COMMANDS: dict[str, str] = {
     "cells": "app.commands.admin_cells:list_cells",
     "drain": "app.commands.admin_moves:drain",
     "move": "app.commands.admin_moves:move",
+    "moves": "app.commands.admin_moves:list_moves",
     "place": "app.commands.admin_cells:place_new_people",
     "recount": "app.commands.admin_cells:recount_numbers",
     "shard": "app.commands.admin:declare_shards",

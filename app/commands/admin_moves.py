@@ -1,4 +1,4 @@
-"""``eventr admin move|balance|drain``: move people between cells."""
+"""``eventr admin move|moves|balance|drain``: move people between cells."""
 
 from __future__ import annotations
 
@@ -27,6 +27,17 @@ def move(name: str, cell: str | None, cancel: bool) -> None:
         else:
             services.moves.cancel(_ADMIN, name)
             print_json({"name": name, "cancelled": True})
+
+
+@click.command("moves")
+def list_moves() -> None:
+    """List the moves in progress, at most 100, oldest first, with failed attempts and the last error."""
+    with open_services() as services:
+        rows = [row._asdict() for row in services.moves.list_moves(_ADMIN)]
+    for row in rows:
+        for name in ("since", "due"):
+            row[name] = row[name] and row[name].isoformat()
+    print_json({"moves": rows})
 
 
 @click.command("balance")

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 
 from app import clock, logs
-from app.errors import ConflictError, EventrError, InvalidError, NotFoundError
+from app.errors import N_, CellError, ConflictError, EventrError, InvalidError, NotFoundError, StoreError
 from app.mappers.mongo.cells import Cells
 from app.mappers.operations.moves import MoveMapper
 from app.mappers.operations.person_documents import (
@@ -34,6 +34,7 @@ from app.models.operations.cells import HOME, PLACE_SECONDS, Place, PlaceState
 from app.models.operations.moves import (
     CANCELLABLE,
     CLEAN_AFTER,
+    SWEEP_AGAIN,
     CellPeople,
     MoveResult,
     MoveRow,
@@ -199,6 +200,7 @@ class MoveGateway:
             return MoveResult("later")
         if due is not None and due > now:
             return MoveResult("later")
+        self._moves.begin_attempt(user_id, clock.now())
         try:
             place = self._take_over(place)
             self._cells.verify((place.cell, place.to))
@@ -206,6 +208,10 @@ class MoveGateway:
         except StaleRunError:
             log.info("move_taken_over", user_id=user_id)
             return MoveResult("taken")
+        except EventrError as e:
+            with contextlib.suppress(StoreError):
+                self._moves.record_failure(user_id, _describe(e), clock.now())
+            raise
 
     def _take_over(self, place: Place) -> Place:
         """Make sure that no other run can take the next step.
@@ -237,6 +243,7 @@ class MoveGateway:
     def _sweep(self, place: Place, now: dt.datetime) -> MoveResult:
         """Carry over what frozen processes have inserted in a cell that the person had left."""
         late = 0
+        self._moves.postpone_sweeps(place.user_id, now + SWEEP_AGAIN)
         for sweep in self._moves.find_sweeps(place.user_id):
             if sweep.cell == place.cell:
                 self._moves.forget_sweep(place.user_id, sweep.cell)
@@ -267,6 +274,13 @@ class MoveGateway:
         new.drop_fence()
         log.warning("move_swept", user_id=place.user_id, documents=count)
         return count
+
+
+def _describe(error: EventrError) -> str:
+    """Return a sentence about the failure of a move for administrators."""
+    if type(error) in (StoreError, CellError):
+        return N_("A cell or Redis isn't responding.")
+    return error.sentence
 
 
 class _Run:
@@ -397,6 +411,7 @@ class _Run:
         changed = self._gateway._places.update(self._place, state=PlaceState.NORMAL, step=MoveStep.COPY.value)
         if changed is not None:
             log.warning("move_interrupted", user_id=self._place.user_id)
+            self._gateway._set_times(changed)
             self._gateway._announce()
 
     # -- after the switch

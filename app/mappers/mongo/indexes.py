@@ -141,6 +141,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel(
             [("step", _UP), ("due", _UP)], name="moving", partialFilterExpression={"step": {"$gt": ""}}
         ),
+        IndexModel([("due", _UP)], name="move_due", partialFilterExpression={"step": {"$gt": ""}}),
         IndexModel([("sweep_at", _UP)], name="sweep", sparse=True),
     ],
     "feed_readers": [

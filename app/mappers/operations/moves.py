@@ -1,8 +1,9 @@
 """What the mover keeps in a person's place beside where they live; in the home store.
 
-    places  {…, at, due, timed, sweeps: [{cell, moved, done}], sweep_at}
+    places  {…, at, due, timed, tries, error, sweeps: [{cell, moved, done}], sweep_at}
 
-``at``: when the step ``timed`` began; ``due``: when it goes on; ``sweep_at``: the next sweep of an old cell.
+``at``: when the step ``timed`` began; ``due``: when it goes on; ``tries`` and ``error``: failed attempts;
+``sweep_at``: the next sweep of an old cell.
 """
 
 from __future__ import annotations
@@ -16,9 +17,16 @@ from pymongo.database import Database
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.operations.cells import HOME, Place
-from app.models.operations.moves import CANCELLABLE, SWEEPS, MoveRow, MoveStep, Sweep
+from app.models.operations.moves import (
+    CANCELLABLE,
+    SWEEPS,
+    MoveRow,
+    MoveStep,
+    Sweep,
+    compute_retry_delay,
+)
 
-#: Places with a move; exactly the condition of the index ``moving``.
+#: Places with a move; exactly the condition of the indexes ``moving`` and ``move_due``.
 _MOVING = {"$gt": ""}
 
 
@@ -31,11 +39,14 @@ class MoveMapper:
 
     @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[int]:
-        """Return people whose move or sweep is to go on, at most ``limit`` of each; moves come first."""
+        """Return people whose move or sweep is to go on, at most ``limit`` of each.
+
+        Moves come first. Those that have waited longest come first, in any step.
+        """
         moving = self._places.find({"step": _MOVING, "due": {"$not": {"$gt": now}}}, {"_id": 1})
-        found = [doc["_id"] for doc in moving.hint("moving").limit(limit)]
-        swept = self._places.find({"sweep_at": {"$lte": now}}, {"_id": 1}).hint("sweep").limit(limit)
-        return list(dict.fromkeys([*found, *(doc["_id"] for doc in swept)]))
+        found = [doc["_id"] for doc in moving.hint("move_due").sort("due", 1).limit(limit)]
+        swept = self._places.find({"sweep_at": {"$lte": now}}, {"_id": 1}).hint("sweep").sort("sweep_at", 1)
+        return list(dict.fromkeys([*found, *(doc["_id"] for doc in swept.limit(limit))]))
 
     @translate_errors
     def is_leaving(self, user_id: int) -> bool:
@@ -45,8 +56,25 @@ class MoveMapper:
     @translate_errors
     def set_times(self, place: Place, now: dt.datetime, due: dt.datetime) -> None:
         """Record when the step of a place began, and when it goes on."""
-        values = {"at": now, "due": due, "timed": place.step}
-        self._places.update_one({"_id": place.user_id, "epoch": place.epoch}, {"$set": values})
+        change: Doc = {"$set": {"at": now, "due": due, "timed": place.step}}
+        if place.step not in CANCELLABLE:  # each attempt goes through these, so they aren't progress
+            change["$unset"] = {"tries": "", "error": ""}
+        self._places.update_one({"_id": place.user_id, "epoch": place.epoch}, change)
+
+    @translate_errors
+    def begin_attempt(self, user_id: int, now: dt.datetime) -> None:
+        """Let all others come first if this attempt ends with its process."""
+        self._places.update_one({"_id": user_id, "step": _MOVING}, {"$set": {"due": now}})
+
+    @translate_errors
+    def record_failure(self, user_id: int, error: str, now: dt.datetime) -> None:
+        """Record that an attempt failed; the next one is due later each time."""
+        query = {"_id": user_id, "step": _MOVING}
+        doc = self._places.find_one(query, {"tries": 1})
+        if doc is not None:
+            tries = doc.get("tries", 0) + 1
+            values = {"tries": tries, "error": error, "due": now + compute_retry_delay(tries)}
+            self._places.update_one(query, {"$set": values})
 
     @translate_errors
     def find_due_time(self, place: Place) -> dt.datetime | None:
@@ -68,6 +96,9 @@ class MoveMapper:
                 to=doc.get("to", ""),
                 step=MoveStep(doc["step"]),
                 since=doc.get("at"),
+                due=doc.get("due"),
+                tries=doc.get("tries", 0),
+                error=doc.get("error", ""),
             )
             for doc in found
         ]
@@ -139,6 +170,11 @@ class MoveMapper:
             elif sweep.done + 1 < len(SWEEPS):
                 found.append(sweep._replace(done=sweep.done + 1))
         self._change_sweeps(user_id, found)
+
+    @translate_errors
+    def postpone_sweeps(self, user_id: int, until: dt.datetime) -> None:
+        """Let all others come first if this sweep fails; a sweep that ends sets the time of the next one."""
+        self._places.update_one({"_id": user_id, "sweep_at": {"$lt": until}}, {"$set": {"sweep_at": until}})
 
     @translate_errors
     def forget_sweep(self, user_id: int, cell: str) -> None:

@@ -32,6 +32,10 @@ SWEEPS = (dt.timedelta(minutes=1), dt.timedelta(minutes=10), dt.timedelta(hours=
 #: Time between the switch and the cleaning of the old cell. Until then, a process that hasn't noticed the
 #: switch reads there what it read before.
 CLEAN_AFTER = dt.timedelta(seconds=15)
+#: Time until the second attempt of a move that failed, and the longest time between two attempts.
+RETRY_FIRST, RETRY_LONGEST = dt.timedelta(seconds=5), dt.timedelta(minutes=10)
+#: Time until a sweep that failed is repeated.
+SWEEP_AGAIN = dt.timedelta(minutes=1)
 
 
 class Sweep(NamedTuple):
@@ -61,6 +65,9 @@ class MoveRow(NamedTuple):
         cell, to: where they live, and the other cell of the move.
         step: how far it has got.
         since: when this step began.
+        due: when it goes on.
+        tries: attempts that failed since the last progress.
+        error: a sentence about the last one; empty: none failed.
     """
 
     user_id: int
@@ -69,6 +76,9 @@ class MoveRow(NamedTuple):
     to: str
     step: MoveStep
     since: dt.datetime | None
+    due: dt.datetime | None = None
+    tries: int = 0
+    error: str = ""
 
     @property
     def can_cancel(self) -> bool:
@@ -109,6 +119,12 @@ class MoveResult(NamedTuple):
     copied: int = 0
     refused_s: float = 0.0
     late: int = 0
+
+
+def compute_retry_delay(tries: int) -> dt.timedelta:
+    """Return the time until the next attempt of a move after so many that failed."""
+    doublings = min(tries - 1, (RETRY_LONGEST // RETRY_FIRST).bit_length())
+    return min(RETRY_LONGEST, RETRY_FIRST * (1 << doublings))
 
 
 def plan_balance(people: Mapping[str, int], weights: Mapping[str, int]) -> list[tuple[str, str, int]]:
