@@ -190,6 +190,12 @@ def test_mark_all_can_be_taken_back_without_a_script(services: Services, ann: Vi
     assert "10 entries marked as read" in page
     assert "All caught up" in page
     assert all(read for _, read in _rows(page))
+    # Nothing is left: the list alone says so as the whole page does.
+    for target in "div#page", "div#stream":
+        asked = {"HX-Request": "true", "HX-Target": target}
+        empty = ann.get("/read/all?show=unread", headers=asked).text
+        assert "Nothing left to read here" in empty
+        assert "Next unread feed" not in empty
     (undo,) = _forms(page, "/undo")
     page = ann.get(ann.post("/undo", undo).headers["Location"]).text
     assert not any(read for _, read in _rows(page))

@@ -131,8 +131,10 @@ def _can_answer(note: NotificationRow, who: Contact) -> bool:
 def build_sentence(note: NotificationRow, path: str) -> Markup:
     """Return the sentence of a notification, in which people and what it is about are links."""
     if not note.faces:
-        words = _describe_feed(note) if note.kind is NotificationKind.FEED else _format(note)
-        return _link(path, escape(words))
+        if note.kind is not NotificationKind.FEED:
+            return _link(path, escape(_format(note)))
+        before, after = _describe_feed(note, _MARK.format(_SUBJECT)).split(_MARK.format(_SUBJECT))
+        return escape(before) + _link(path, Markup("<bdi>{}</bdi>").format(note.title)) + escape(after)
     links = {_SUBJECT: _link(path, escape(texts.format_subject(note, i18n.get_catalogue())))}
     faces = []
     for number, face in enumerate(note.faces):
@@ -153,10 +155,6 @@ def _link(path: str, words: Markup) -> Markup:
     return Markup('<a href="{}">{}</a>').format(path, words)
 
 
-def _describe_feed(note: NotificationRow) -> str:
-    when, why, what = (
-        present.format_moment(note.at),
-        describe_feed_error(note.detail),
-        f"\u2068{note.title}\u2069",
-    )
+def _describe_feed(note: NotificationRow, what: str) -> str:
+    when, why = present.format_moment(note.at), describe_feed_error(note.detail)
     return str(_("“%(what)s” has been failing since %(when)s. %(why)s", what=what, when=when, why=why))

@@ -246,6 +246,7 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         **box,
         **_states(look, page),
         "has_feeds": has_feeds(tree),
+        "has_unread": bool(tree.unread),
         "my_tags": my_tags,
         **_addresses(ref, asked, look),
     }
