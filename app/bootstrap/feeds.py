@@ -16,6 +16,7 @@ from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.feeds.retention_budget import RetentionBudgetService
 from app.services.feeds.websub import WebsubService
 from app.services.reading.full_texts import FullTextService
+from app.services.reading.reopening import ReopenService
 from app.services.sharing.secrecy import SecrecyService
 
 
@@ -48,8 +49,15 @@ class FeedServices(NotificationServices, MediaServices):
             fetch_budget=self.fetch_budget,
             thumbs=self.thumbs.request_thumbs,
             notify=self._tell_new_entries,
+            reopen=self.reopening.request_marks,
             secrets=self.gateways.fetch_secrets,
         )
+
+    @lazy
+    def reopening(self) -> ReopenService:
+        """Changed entries that become unread again; for workers."""
+        g = self.gateways
+        return ReopenService(g.reopening, g.accounts, self.jobs, self.events)
 
     def _tell_new_entries(self, new: Mapping[int, int]) -> None:
         self.notifier.notify_new_entries(new)

@@ -60,6 +60,7 @@ from app.gateways.reading.playback import PlaybackGateway
 from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
+from app.gateways.reading.reopening import ReopenGateway
 from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
@@ -136,6 +137,7 @@ from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.playback import PlaybackMapper
 from app.mappers.reading.recent_reads import RecentReadMapper
+from app.mappers.reading.reopening import ReopenMapper
 from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.reading.stream_views import StreamViewMapper
@@ -196,6 +198,7 @@ class Mappers:
         self.playback = PlaybackMapper(cells)
         self.recent_reads = RecentReadMapper(cells)
         self.auto_read = AutoReadMapper(cells)
+        self.reopening = ReopenMapper(cells)
         self.undos = UndoMapper(cells)
         self.removals = RemovalMapper(cells)
         self.users = UserMapper(database)
@@ -519,6 +522,7 @@ class Gateways:
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, m.feeds, settings)
+        self.reopening = ReopenGateway(m.reopening, m.arrivals, m.feeds, self.read_marks)
         self.auto_read = AutoReadGateway(m.auto_read, m.subscriptions, m.entries)
         self.recent_reads = RecentReadGateway(
             m.recent_reads, m.entry_keys, m.subscriptions, limit=settings.recent_reads_max

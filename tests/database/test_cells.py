@@ -186,6 +186,8 @@ def test_an_account_in_a_cell_can_be_undone_exported_and_erased(
 
 #: Methods that read or write people's data without knowing whose: they ask every store.
 FOR_ALL = {
+    "reopening.find_wanted",
+    "reopening.find_readers",
     "auto_read.find_users",
     "erasure.forget",
     "imports._find_waiting",

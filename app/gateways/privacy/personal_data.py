@@ -369,6 +369,7 @@ def _subscription(
         "opens_original": one.original,
         "notify": one.notify,
         "full_text": one.full_text,
+        "reopen": one.reopen,
         "read_after": one.read_after,
         "own_copy": card.private_to is not None,
         "unread": state.count_unread(card.first_seq, card.last_seq),

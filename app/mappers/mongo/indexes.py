@@ -101,6 +101,10 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("feed_id", _UP)], name="full_text", partialFilterExpression={"full_text": True}),
         # Readers whose rules are tried on new entries.
         IndexModel([("feed_id", _UP)], name="ruled", partialFilterExpression={"ruled": {"$gte": 0}}),
+        # Readers who want changed entries to become unread again.
+        IndexModel(
+            [("feed_id", _UP), ("user_id", _UP)], name="reopen", partialFilterExpression={"reopen": True}
+        ),
         # Feeds whose entries are marked as read after some days, by reader.
         IndexModel([("user_id", _UP)], name="read_after", partialFilterExpression={"read_after": {"$gt": 0}}),
         # People whom a user follows, and followers of a person; without subscriptions to sites.

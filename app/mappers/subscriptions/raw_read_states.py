@@ -28,7 +28,7 @@ _SPARE = 500
 #: Longest parts of a document, in bytes, for which the caches of layouts and of other fields are used.
 _LAYOUT_MAX, _REST_MAX = 1024, 256
 #: Kept-unread numbers, title, folders, sort keys in them, mass mark, days until read, paused, person,
-#: muted, private, original, notify, full_text, hidden, highlighted, ruled.
+#: muted, private, original, notify, full_text, reopen, hidden, highlighted, ruled.
 Rest = tuple[
     tuple[int, ...],
     str,
@@ -36,13 +36,13 @@ Rest = tuple[
     Mapping[int, str],
     str | None,
     int,
-    *tuple[bool, bool, bool, bool, bool, bool, bool],
+    *tuple[bool, bool, bool, bool, bool, bool, bool, bool],
     RemovedEntries,
     RemovedEntries,
     int | None,
 ]
 #: The flags, in their order in a :class:`Subscription`.
-FLAGS = ("paused", "person", "muted", "private", "original", "notify", "full_text")
+FLAGS = ("paused", "person", "muted", "private", "original", "notify", "full_text", "reopen")
 
 # Subscriptions start with these fields, in this order, all int64 (type 0x12), then the bitmap (0x03).
 _NAMES = (b"\x12_id\0", b"\x12user_id\0", b"\x12feed_id\0", b"\x12rev\0", b"\x12upto\0", b"\x03words\0")
@@ -137,8 +137,8 @@ def _rest_of(doc: Doc) -> Rest:
     get = doc.get
     folder_ids = tuple(get("folder_ids", ()))
     orders = {int(folder): key for folder, key in get("orders", {}).items()}
-    paused, person, muted, private, original, notify, full_text = (get(flag, False) for flag in FLAGS)
-    flags = paused, person, muted, private, original, notify, full_text
+    paused, person, muted, private, original, notify, full_text, reopen = (get(flag, False) for flag in FLAGS)
+    flags = paused, person, muted, private, original, notify, full_text, reopen
     rules = _find_numbers(doc, "hidden"), _find_numbers(doc, "highlighted"), get("ruled")
     days = get("read_after", 0)
     return tuple(get("unread", ())), get("title", ""), folder_ids, orders, get("mass"), days, *flags, *rules

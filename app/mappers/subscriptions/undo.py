@@ -165,6 +165,7 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "original": subscription.original,
         "notify": subscription.notify,
         "full_text": subscription.full_text,
+        "reopen": subscription.reopen,
         "read_after": subscription.read_after,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},

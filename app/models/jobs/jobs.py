@@ -46,6 +46,7 @@ class Task(enum.StrEnum):
     FLUSH_USAGE = "usage.flush"
     RETAIN = "maintenance.retain"
     TRIM = "maintenance.trim"
+    REOPEN = "reading.reopen"
     AUTO_READ = "maintenance.auto_read"
     COLLECT = "maintenance.collect"
     SECRECY = "maintenance.secrecy"

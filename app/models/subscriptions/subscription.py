@@ -31,6 +31,7 @@ class Subscription(NamedTuple):
         original: titles in lists open the page at the feed's site.
         notify: the user is notified of new entries.
         full_text: the user reads the full texts of its entries.
+        reopen: entries become unread again when their text changes.
         read_after: days after which its entries are marked as read; 0: never.
         hidden, highlighted: numbers of entries that the user's rules hide from lists, or highlight there.
         ruled: the last number that the user's rules were tried on; None: the user has no rules.
@@ -53,6 +54,7 @@ class Subscription(NamedTuple):
     original: bool = False
     notify: bool = False
     full_text: bool = False
+    reopen: bool = False
     hidden: RemovedEntries = NO_ENTRIES
     highlighted: RemovedEntries = NO_ENTRIES
     ruled: int | None = None

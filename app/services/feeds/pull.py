@@ -71,12 +71,13 @@ class PullService:
         fetch_budget: FetchBudget | None = None,
         thumbs: Announce | None = None,
         notify: Announce | None = None,
+        reopen: Announce | None = None,
         secrets: FetchSecrets | None = None,
     ) -> None:
         self._secrets = secrets or FetchSecrets("")
         self._feeds, self._retention = feeds, retention
         self._announce = events.notify_new_entries if events else None
-        self._notify = notify
+        self._notify, self._reopen = notify, reopen
         self._secrecy, self._thumbs = secrecy, thumbs
         self._free_space, self._fetch_budget = free_space, fetch_budget
         self._settings = settings
@@ -170,6 +171,7 @@ class PullService:
             progress=progress,
             announce=self._announce,
             notify=self._notify,
+            reopen=self._reopen,
             secrecy=self._secrecy,
             thumbs=self._thumbs,
         )

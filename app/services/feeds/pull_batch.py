@@ -89,10 +89,12 @@ class PullBatch:
         secrecy: SecrecyPort | None = None,
         thumbs: Announce | None = None,
         notify: Announce | None = None,
+        reopen: Announce | None = None,
     ) -> None:
         self._feeds, self._retention = feeds, retention
         self._digester, self._claim = digester, claim
         self._progress, self._announce, self._notify = progress, announce, notify
+        self._reopen = reopen
         self._secrecy, self._thumbs = secrecy, thumbs
         self._luck = digester.make_batch_rng()
         self._rests: list[tuple[FetchRecord, dt.timedelta]] = []
@@ -202,6 +204,11 @@ class PullBatch:
             if stored.excess > 0 or stored.too_big:
                 self._retention.apply_retention(stored.feed_id)
         self._tell_readers({stored.feed_id: stored.new for stored in results if stored.new})
+        changed = {
+            d.update.feed_id: clock.to_millis(d.update.fetched_at) for d in digests if d.update.changed
+        }
+        if self._reopen and changed:
+            self._reopen(changed)
         self._request_thumbs(digests, results)
 
     def _tell_readers(self, new: dict[int, int]) -> None:

@@ -223,6 +223,7 @@ class SubscriptionService:
         notify: bool | None = None,
         full_text: bool | None = None,
         read_after: int | None = None,
+        reopen: bool | None = None,
     ) -> Subscription:
         """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
 
@@ -231,6 +232,7 @@ class SubscriptionService:
             original: let titles in lists open the page at the feed's site.
             notify: notify the actor of new entries.
             full_text: show the full texts of its entries.
+            reopen: let entries become unread again when their text changes.
             read_after: mark its entries as read after so many days; 0: never.
 
         Everything is checked before the first change: all changes are made, or none.
@@ -241,7 +243,8 @@ class SubscriptionService:
                 value is invalid.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
-        flags = {"muted": hidden, "original": original, "notify": notify, "full_text": full_text}
+        flags = {"muted": hidden, "original": original, "notify": notify}
+        flags |= {"full_text": full_text, "reopen": reopen}
         changes: dict[str, Any] = {name: bool(on) for name, on in flags.items() if on is not None}
         if read_after is not None:
             if not isinstance(read_after, int) or not 0 <= read_after <= READ_AFTER_MAX:

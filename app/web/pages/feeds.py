@@ -61,6 +61,7 @@ class Edit:
     original: bool = False
     notify: bool = False
     full_text: bool = False
+    reopen: bool = False
     read_after: int = 0
 
 
@@ -191,6 +192,7 @@ def update_feed(feed_id: int) -> Response:
         original=form.original,
         notify=form.notify,
         full_text=form.full_text,
+        reopen=form.reopen,
         read_after=form.read_after,
     )
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences

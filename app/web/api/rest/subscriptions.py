@@ -114,7 +114,8 @@ class SubscriptionChange(Body, frozen=True):
     can't share the feed's entries, and your shares of them are visible only to you until you change it back.
     `hidden`: the stream `all` leaves the feed out; its folders don't. `original`: titles in lists of the web
     pages open the page at the feed's site. `notify`: you get notifications of new entries.
-    `full_text`: entries show the article on their page. `read_after`: entries are marked as read after so
+    `full_text`: entries show the article on their page. `reopen`: entries become unread again when their text
+    changes. `read_after`: entries are marked as read after so
     many days; 0: never.
     """
 
@@ -126,6 +127,7 @@ class SubscriptionChange(Body, frozen=True):
     original: bool | UnsetType = UNSET
     notify: bool | UnsetType = UNSET
     full_text: bool | UnsetType = UNSET
+    reopen: bool | UnsetType = UNSET
     read_after: Annotated[int, Meta(ge=0, le=READ_AFTER_MAX)] | UnsetType = UNSET
 
 
@@ -141,6 +143,7 @@ class SubscriptionKept(Shape, frozen=True):
     original: bool
     notify: bool
     full_text: bool
+    reopen: bool
     read_after: int
 
 
@@ -263,6 +266,7 @@ add_example(
         original=False,
         notify=False,
         full_text=False,
+        reopen=False,
         read_after=0,
     )
 )
@@ -371,6 +375,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         original=None if body.original is UNSET else body.original,
         notify=None if body.notify is UNSET else body.notify,
         full_text=None if body.full_text is UNSET else body.full_text,
+        reopen=None if body.reopen is UNSET else body.reopen,
         read_after=None if body.read_after is UNSET else body.read_after,
     )
     private = now.private if body.private is UNSET else body.private
@@ -386,6 +391,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         original=now.original,
         notify=now.notify,
         full_text=now.full_text,
+        reopen=now.reopen,
         read_after=now.read_after,
     )
 
