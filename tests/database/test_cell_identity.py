@@ -143,7 +143,7 @@ def test_eventr_starts_while_a_cell_is_down_and_prepares_it_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(store, "TIMEOUT_MS", 500)
-    monkeypatch.setattr(cell_store, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(cell_store, "PAUSE_SECONDS", 600.0)
     # An upgrade with a new index.
     bob = add_user(services, "bob")
     move(services, bob.user_id)

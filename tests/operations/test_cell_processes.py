@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import Callable
@@ -72,10 +73,12 @@ def test_the_updater_lets_workers_move_people_and_trim_entries(
     monkeypatch.undo()
     # Only the updater queues its jobs.
     assert services.mover.start(ann.user_id, CELL)
-    with (
-        support.running("queue_manager.main", settings, "manager"),
-        support.running("workers.updater.updater", settings, "updater"),
-    ):
+    # An upgrade while the cell was down: the updater prepares it before anyone moves there.
+    cell_db["schema"].update_one({"_id": "cell"}, {"$set": {"prepared": []}})
+    with contextlib.ExitStack() as processes:
+        processes.enter_context(support.running("workers.updater.updater", settings, "updater"))
+        eventually(lambda: (cell_db["schema"].find_one({"_id": "cell"}) or {}).get("prepared"))
+        processes.enter_context(support.running("queue_manager.main", settings, "manager"))
         eventually(lambda: get_place(services, ann.user_id).cell == CELL)
         assert cell_db["subscriptions"].count_documents({"user_id": ann.user_id}) == 1
 

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import redis
@@ -35,6 +35,7 @@ from app.runtime import redis_connections as connections
 from app.runtime.redis_errors import OUTAGE, describe_outage
 from app.services.later import LaterRunner
 from workers.updater import admin_port, batching
+from workers.updater.background import repeat_in_background
 from workers.updater.batching import BatchChoice, DueSnapshot, HostState, Pace
 from workers.updater.in_flight import InFlightCount, InFlightJobs, build_pull
 from workers.updater.lease import Lease, LeaseState, LostLeaseError
@@ -49,8 +50,8 @@ TICK = 1.0
 _BEYOND, _BEYOND_MOST = 2, 2000
 #: Per look: hubs contacted, feeds pulled for pushes, callbacks verified by our hub, streams it pushes.
 HUBS_AT_ONCE = 100
-#: Time between two looks at the outboxes of cells, seconds.
-_SETTLE_EVERY = 1.0
+#: Time between two looks at the outboxes of cells, and at cells that aren't prepared, seconds.
+_SETTLE_EVERY, _PREPARE_EVERY = 1.0, 5.0
 #: A longer backlog is counted every ten seconds, up to this maximum.
 _COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
 _REPORT_EVERY = 60.0
@@ -286,7 +287,10 @@ def run(settings: Settings) -> int:
     with contextlib.closing(bootstrap.build(settings)) as services, client:
         updater = Updater(settings, client, services.pull, services.jobs)
         ident = f"{socket.gethostname()}-{os.getpid()}"
-        with admin_port.serve_admin_port(settings, services, lambda: updater.holds) as pulse:
+        with (
+            admin_port.serve_admin_port(settings, services, lambda: updater.holds) as pulse,
+            _tend_cells(services, lambda: updater.holds),
+        ):
 
             def send_heartbeat() -> None:
                 pulse.record_beat()
@@ -299,13 +303,30 @@ def run(settings: Settings) -> int:
                 later=DelayedTasks(services.later_runner),
                 sign=send_heartbeat,
                 queue_more=lambda: queue_due_work(services),
-                settle=services.cell_upkeep.settle_outbox if services.cell_upkeep.is_spread else None,
             )
         with contextlib.suppress(*OUTAGE):
             updater.release()
             client.delete(redis_keys.make_alive_key("updater", ident))
     _log.info("ended")
     return 0
+
+
+@contextlib.contextmanager
+def _tend_cells(services: bootstrap.Services, has_lease: Callable[[], bool]) -> Iterator[None]:
+    """Settle the outboxes of cells, and prepare cells that were down, while this process has the lease."""
+    upkeep = services.cell_upkeep
+    if not upkeep.is_spread:
+        yield
+        return
+    with (
+        # Numbers of people in cells are at most about a second late.
+        repeat_in_background("outbox", upkeep.settle_outbox, every=_SETTLE_EVERY, is_active=has_lease),
+        # A thread of its own: indexes may take hours.
+        repeat_in_background(
+            "cells", services.cells.prepare_missing, every=_PREPARE_EVERY, is_active=has_lease
+        ),
+    ):
+        yield
 
 
 def _work(
@@ -316,7 +337,6 @@ def _work(
     later: DelayedTasks,
     sign: Callable[[], None],
     queue_more: Callable[[], None],
-    settle: Callable[[], int] | None,
 ) -> None:
     ready = False
     tick = compute_sleep(settings, None)
@@ -340,8 +360,6 @@ def _work(
                     _log.info("updater_sight", **dataclasses.asdict(sight))
             if updater.holds:
                 pause = compute_sleep(settings, min(due - time.monotonic(), later.run(updater.terms)))
-                if settle is not None:  # numbers of people in cells are at most about a second late
-                    pause = 0.0 if settle() else min(pause, _SETTLE_EVERY)
         except (StoreError, *OUTAGE) as e:
             _log.warning("store_silent", error=describe_outage(e))
         if stop.wait(pause):

@@ -15,7 +15,7 @@ from pymongo.database import Database
 from pymongo.errors import ConnectionFailure, PyMongoError
 
 from app import logs
-from app.errors import CellError, StoreError
+from app.errors import CellError, StartupError, StoreError
 from app.mappers.mongo.cell_client import open_client
 from app.mappers.mongo.cell_identity import claim_database, read_identity, record_prepared
 from app.mappers.mongo.indexes import CELL_INDEXES, INDEXES, ensure_cell_indexes
@@ -58,7 +58,15 @@ class CellStore(Store):
         super().__init__(uri, database, log)
 
     def _open_client(self, uri: str, **options: Any) -> MongoClient[Doc]:
-        return open_client(self, uri, **options)
+        try:
+            return open_client(self, uri, **options)
+        except (PyMongoError, ValueError) as e:
+            # The driver's sentence may quote a part of the password.
+            raise StartupError(
+                "The address of the cell %(cell)s isn't a valid MongoDB URI. Check its hosts, ports and"
+                " options in EVENTR_CELLS.",
+                cell=self.name,
+            ) from e
 
     # -- a cell that is down
 
@@ -100,13 +108,22 @@ class CellStore(Store):
         """
         if self.is_prepared:
             return
-        found = read_identity(self.database)
-        program = compute_program(self._migrations)
-        if found is None or found.name != self.name or program not in found.prepared:
-            _log.error("cell_not_prepared", cell=self.name, found=found.name if found else None)
+        if not self.check_prepared():
             self.begin_pause()
             raise CellError(cell=self.name)
-        self.is_prepared = True
+
+    def check_prepared(self) -> bool:
+        """Look whether this is the database of this cell, and prepared for this program.
+
+        Raises:
+            CellError: it isn't responding.
+        """
+        found = read_identity(self.database)
+        program = compute_program(self._migrations)
+        self.is_prepared = found is not None and found.name == self.name and program in found.prepared
+        if not self.is_prepared:
+            _log.error("cell_not_prepared", cell=self.name, found=found.name if found else None)
+        return self.is_prepared
 
     def verify(self) -> None:
         """Check now that this is the database of this cell.
@@ -119,14 +136,13 @@ class CellStore(Store):
         claim_database(self.database, self.name)
 
     def prepare(self, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Upgrade the cell to this program's schema and create its indexes; safe to repeat.
+        """Upgrade the cell to this program's schema and create its indexes; safe to repeat, even in a pause.
 
         Raises:
             CellMismatchError: it is the database of another cell.
             CellError: it isn't responding.
             StartupError: a newer program has upgraded it, or this process should stop.
         """
-        self.check_pause()
         self.ping()  # building indexes may take hours, and so would waiting for a server that is down
         claim_database(self.database, self.name)
         if self._migrations:

@@ -12,7 +12,7 @@ import functools
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -382,7 +382,7 @@ class Cells:
             found = read_identity(self.home.database)
             if found is not None:
                 require_name(found, HOME)
-            self._call_each(_verify_if_up)
+            _call_each(_verify_if_up, self._get_cells())
         except CellMismatchError as e:
             raise StartupError(e.sentence, **e.ids) from e
 
@@ -408,6 +408,11 @@ class Cells:
             else:
                 self._find_store(cell).verify()
 
+    def ping_all(self) -> dict[str, bool]:
+        """Return for each cell whether it is responding; all are asked at the same time."""
+        stores = self._get_cells()
+        return dict(zip((store.name for store in stores), _call_each(_is_responding, stores), strict=True))
+
     def prepare(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Upgrade all cells to this program's schema and create their indexes; safe to repeat.
 
@@ -421,32 +426,25 @@ class Cells:
         if self.is_configured:
             claim_database(self.home.database, HOME)
         self.check_start()
-        if not self.is_configured:
-            return
-        ensure_cell_indexes(self.home.database, ())
+        if self.is_configured:
+            ensure_cell_indexes(self.home.database, ())
+            self._prepare(self._get_cells(), cancelled)
 
+    def prepare_missing(self) -> None:
+        """Prepare the cells that this process hasn't found prepared yet; raises as :meth:`prepare` does."""
+        missing = [store for store in self._get_cells() if not store.is_prepared and not _is_prepared(store)]
+        if missing:
+            self.check_start()
+            self._prepare(missing)
+
+    def _prepare(self, stores: Sequence[CellStore], cancelled: Callable[[], bool] = lambda: False) -> None:
         def prepare_one(store: CellStore) -> None:
             try:
                 store.prepare(cancelled)
             except StoreError as e:
                 _log.warning("cell_not_prepared", cell=store.name, error=e.word)
 
-        self._call_each(prepare_one)
-
-    def prepare_missing(self) -> None:
-        """Prepare the cells that this process hasn't found prepared yet; raises as :meth:`prepare` does."""
-        for store in self._get_cells():
-            if not store.is_prepared:
-                with contextlib.suppress(CellError):
-                    store.require_prepared()
-        if not all(store.is_prepared for store in self._get_cells()):
-            self.prepare()
-
-    def _call_each(self, call: Callable[[CellStore], T]) -> list[T]:
-        """Call a function with each cell, all at the same time."""
-        stores = self._get_cells()
-        with ThreadPoolExecutor(max_workers=max(1, len(stores))) as pool:
-            return list(pool.map(call, stores))
+        _call_each(prepare_one, stores)
 
     def _get_cells(self) -> list[CellStore]:
         return [store for store in self._stores.values() if isinstance(store, CellStore)]
@@ -462,6 +460,28 @@ class Cells:
         for store in self._stores.values():
             if store is not self.home:
                 store.close()
+
+
+def _call_each(call: Callable[[CellStore], T], stores: Sequence[CellStore]) -> list[T]:
+    """Call a function with each cell, all at the same time."""
+    with ThreadPoolExecutor(max_workers=max(1, len(stores))) as pool:
+        return list(pool.map(call, stores))
+
+
+def _is_responding(store: CellStore) -> bool:
+    try:
+        store.check_pause()
+        store.ping()
+    except StoreError:
+        return False
+    return True
+
+
+def _is_prepared(store: CellStore) -> bool:
+    try:
+        return store.check_prepared()
+    except StoreError:
+        return False
 
 
 def _verify_if_up(store: CellStore) -> None:
