@@ -107,7 +107,10 @@ def _cells(value: str) -> str | None:
         cells.parse_cells(value)
     except ValueError:
         # The message quotes no address, because it may contain a password.
-        return "must contain different names with addresses, like c1=mongodb://…, separated by spaces"
+        return (
+            "must contain different names with addresses, like c1=mongodb://HOST:PORT/?replicaSet=NAME,"
+            " separated by spaces. Escape special characters of passwords"
+        )
     return None
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import datetime as dt
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,12 @@ from pymongo.database import Database
 from app import clock
 from app.adapters.redis import slot as slots
 from app.adapters.redis.slot import RedisSlot
+from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import CellError, MovingError, NotFoundError, SettingsError, StoreError
-from app.mappers.mongo import ids
+from app.errors import CellError, MovingError, NotFoundError, SettingsError, StartupError, StoreError
+from app.mappers.mongo import ids, store
+from app.mappers.mongo.cell_store import CellStore
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.placement import PLACEMENTS, Home
 from app.models.accounts.actor import Actor, Role
@@ -26,6 +30,7 @@ from app.models.jobs import redis_keys
 from app.models.operations.cells import HOME, SLOTS, Place, PlaceState
 from app.models.operations.check_result import Severity
 from app.monitoring import health
+from app.services.operations import moves as move_service
 from tests.support import cells as support
 from tests.support import demo as demos
 from tests.support import moves, social, talking
@@ -78,11 +83,47 @@ def test_without_cells_nothing_is_looked_up(services: Services, alice: Actor) ->
     assert cells.is_home(alice.user_id)
 
 
-@pytest.mark.parametrize("value", ["c1", "home=mongodb://a", "c1=http://a", "c1=mongodb://a c1=mongodb://b"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "c1",
+        "home=mongodb://a",
+        "c1=http://a",
+        "c1=mongodb://a c1=mongodb://b",
+        "c1=mongodb://",
+        "c1=mongodb+srv://",
+        "c1=mongodb:///?replicaSet=a",
+        "c1=mongodb://a,",
+        "c1=mongodb://a:port",
+    ],
+)
 def test_wrong_cells_are_refused_without_their_passwords(value: str) -> None:
     with pytest.raises(SettingsError) as caught:
         Settings(cells=value)
     assert "//a" not in caught.value.message
+
+
+@pytest.mark.parametrize("address", ["mongodb://a:70000", "mongodb://ann:p%@//a"])
+def test_an_address_that_the_driver_refuses_is_a_clear_error(services: Services, address: str) -> None:
+    with pytest.raises(StartupError, match="The address of the cell c1 isn't a valid MongoDB URI") as caught:
+        Cells(services.store, {"c1": address}, "x")
+    assert "//a" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "mongodb://a",
+        "mongodb://ann:p%40ss@a:27017,b.example.org:1/?replicaSet=rs0",
+        "mongodb://[::1]:27017/db?tls=true",
+        "mongodb+srv://ann:b@a.example.org/",
+        "mongodb://%2Frun%2Fmongodb.sock/?directConnection=true",
+    ],
+)
+def test_addresses_of_all_kinds_are_accepted(services: Services, address: str) -> None:
+    assert Settings(cells=f"c1={address}").cells
+    with contextlib.closing(Cells(services.store, {"c1": address}, "x")) as cells:
+        assert cells.names == [HOME, "c1"]
 
 
 def _find_strays(services: Services) -> dict[str, int]:
@@ -316,6 +357,35 @@ def test_what_asks_all_stores_sends_one_command_to_each(
             log.clear()
             ask()
             assert len(log.commands) == 1 + count
+
+
+def test_cells_are_pinged_at_the_same_time(
+    settings: Settings, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2)
+    original = CellStore.ping
+
+    def ping(self: CellStore) -> None:
+        together.wait(60)
+        original(self)
+
+    monkeypatch.setattr(CellStore, "ping", ping)
+    monkeypatch.setattr(store, "TIMEOUT_MS", 300)
+    two = dataclasses.replace(settings, cells=f"{settings.cells} c2=mongodb://127.0.0.1:1")
+    with contextlib.closing(bootstrap.build(two)) as built:
+        rows = built.cell_upkeep.list_cells(Actor(1, Role.ADMIN))
+    assert {row.name: row.responding for row in rows} == {HOME: True, CELL: True, "c2": False}
+
+
+def test_people_are_counted_once_a_minute_for_monitoring(
+    services: Services, cell_db: Database[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = add_user(services, "ann")
+    before = services.moves.count_people()
+    support.move(services, ann.user_id)
+    assert services.moves.count_people() == before
+    monkeypatch.setattr(move_service, "COUNT_SECONDS", 0.0)
+    assert services.moves.count_people() == {HOME: 0, CELL: 1}
 
 
 def test_no_two_processes_reserve_the_same_id(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.errors import StoreError
 from app.gateways.operations.moves import MoveGateway
 from app.mappers.mongo.cells import Cells
-from app.models.operations.cells import CellRow
+from app.models.operations.cells import HOME, CellRow
 
 
 class CellGateway:
@@ -22,8 +21,9 @@ class CellGateway:
 
     def list_cells(self) -> list[CellRow]:
         """Return all cells, the home store first, and those that only ``places`` names last."""
+        responding = self._cells.ping_all() | {HOME: True}
         rows = [
-            CellRow(row.name, row.people, row.leaving, row.weight, True, self._is_responding(row.name))
+            CellRow(row.name, row.people, row.leaving, row.weight, True, responding[row.name])
             for row in self._mover.list_cells()
         ]
         if not any(row.weight for row in rows):
@@ -35,10 +35,3 @@ class CellGateway:
     def set_weights(self, weights: Mapping[str, int]) -> None:
         """Set the share of new people of these cells."""
         self._cells.places.set_weights(weights)
-
-    def _is_responding(self, cell: str) -> bool:
-        try:
-            self._cells.get_store(cell).ping()
-        except StoreError:
-            return False
-        return True

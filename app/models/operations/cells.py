@@ -14,7 +14,9 @@ SLOTS = 1 << SLOT_BITS
 #: Seconds after which every process that isn't frozen has noticed a change of a place.
 PLACE_SECONDS = 0.25
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,30}", re.ASCII)
-_SCHEMES = ("mongodb://", "mongodb+srv://")
+_HOST = r"(?:\[[0-9a-fA-F:.]+\]|[^\s,:@/?\[\]]+)(?::\d{1,5})?"
+#: Users, hosts and options as MongoDB's driver reads them; it checks the rest.
+_URI = re.compile(rf"mongodb(?:\+srv)?://(?:[^\s@/?]*@)?{_HOST}(?:,{_HOST})*(?:[/?]\S*)?", re.ASCII)
 
 
 class PlaceState(enum.StrEnum):
@@ -76,7 +78,7 @@ def parse_cells(value: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in value.split():
         name, _, address = part.partition("=")
-        if not _NAME.fullmatch(name) or name == HOME or name in found or not address.startswith(_SCHEMES):
+        if not _NAME.fullmatch(name) or name == HOME or name in found or not _URI.fullmatch(address):
             raise ValueError(name)
         found[name] = address
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 from typing import Any, Protocol
 
 from app import clock, logs
@@ -20,6 +21,9 @@ log = logs.get(__name__)
 #: Jobs that are queued at a time, moves on the admin page, and people whose move is begun by one command.
 AT_ONCE, SHOWN, TOGETHER = 20, 100, 10_000
 
+#: Seconds between two counts of people for monitoring.
+COUNT_SECONDS = 60.0
+
 
 class UserNames(Protocol):
     """Finds people by name; implemented in :mod:`app.mappers.accounts.users`."""
@@ -32,6 +36,7 @@ class MoveService:
 
     def __init__(self, moves: MoveGateway, users: UserNames, jobs: JobPort) -> None:
         self._moves, self._users, self._jobs = moves, users, jobs
+        self._counted: tuple[float, dict[str, int]] | None = None
 
     # -- for workers and the updater
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
@@ -173,12 +178,15 @@ class MoveService:
         return self._moves.count_steps()
 
     def count_people(self) -> dict[str, int]:
-        """Return how many people live in each cell.
+        """Return how many people live in each cell, as of at most a minute ago: all places are read for it.
 
         Raises:
             StoreError: the database isn't responding.
         """
-        return {cell.name: cell.people for cell in self._moves.list_cells()}
+        now = time.monotonic()
+        if self._counted is None or now >= self._counted[0] + COUNT_SECONDS:
+            self._counted = now, {cell.name: cell.people for cell in self._moves.list_cells()}
+        return self._counted[1]
 
 
 def make_move_job(user_id: int) -> Job:
