@@ -107,7 +107,7 @@ async function choosePlace(item) {
     ...places.map((one) => choice(tree.idOf(one), tree.nameOf(one), tree.homeOf(one), one === home)),
     ...(tree.isFolder(item) ? [] : [choice("new", t("New folder…"), false, false)]),
   );
-  const chosen = await ask(t("Move “{name}” to", { name: tree.nameOf(item) }), make("form", { method: "dialog" }, list));
+  const chosen = await ask(t("Move “{name}” to", { name: tree.saidOf(item) }), make("form", { method: "dialog" }, list));
   const folder = chosen === "new" ? await create(null) : places.find((one) => tree.idOf(one) === chosen);
   if (chosen === "top") tree.move(item, null);
   else if (folder) tree.move(item, folder);
@@ -147,7 +147,7 @@ function markRead(item) {
 }
 
 async function create(parent) {
-  const name = await askName(parent ? t("New folder in “{name}”", { name: tree.nameOf(parent) }) : t("New folder"), "");
+  const name = await askName(parent ? t("New folder in “{name}”", { name: tree.saidOf(parent) }) : t("New folder"), "");
   if (!name) return null;
   try {
     const done = await counts.own(post("/folders", { name, parent: tree.idOf(parent) }));

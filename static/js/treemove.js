@@ -12,6 +12,9 @@ export const shownOf = (item) => view.shownOf(item);
 export const isFolder = (item) => item.classList.contains("folder");
 export const idOf = (item) => (item ? (linkOf(item).dataset.folder ?? linkOf(item).dataset.feed) : "");
 export const nameOf = (item) => linkOf(item).querySelector("span").textContent;
+const FOREIGN = document.dir === "rtl" ? /\p{Script=Latin}|\p{Script=Cyrillic}/u : /\p{Script=Arabic}|\p{Script=Hebrew}/u;
+// The name for a sentence, which it doesn't scramble if it runs in the other direction. As in app/web/view/i18n.py.
+export const saidOf = (item) => (FOREIGN.test(nameOf(item)) ? `\u2068${nameOf(item)}\u2069` : nameOf(item));
 export const homeOf = (item) => item.parentElement.closest(".folder");
 export const listOf = (folder) => (folder ? view.listOf(folder) : root());
 export const itemOf = (node) => view.keptOf(node) ?? null;
@@ -84,8 +87,8 @@ function sent(item, folder, after) {
 export async function move(item, folder, after) {
   const request = sent(item, folder, after);
   const words = folder
-    ? t("“{name}” moved to “{folder}”", { name: nameOf(item), folder: nameOf(folder) })
-    : t("“{name}” moved to the top level", { name: nameOf(item) });
+    ? t("“{name}” moved to “{folder}”", { name: saidOf(item), folder: saidOf(folder) })
+    : t("“{name}” moved to the top level", { name: saidOf(item) });
   const focused = shownOf(item).contains(document.activeElement);
   const back = arrange(item, folder, after);
   if (focused) focus(item);

@@ -247,12 +247,14 @@ def test_a_phone_is_not_offered_three_panes(site: Site, visit: Visit, ann: Actor
     page.locator(".pane-list summary[aria-label=View]").click()
     expect(page.locator(".menu-box [value=list]")).to_be_visible()
     expect(page.locator(".menu-box [value=panes]")).to_be_hidden()
-    tick = "(button) => getComputedStyle(button, '::after').content"
-    assert page.locator(".menu-box [value=list]").evaluate(tick) == '"✓"'
+    weight = "(button) => Number(getComputedStyle(button).fontWeight)"
+    assert page.locator(".menu-box [value=list]").evaluate(weight) == 600
+    assert page.locator(".menu-box [value=expanded]").evaluate(weight) == 400
     wide = visit(login="ann")
     wide.locator(".pane-list summary[aria-label=View]").click()
     expect(wide.locator(".menu-box [value=panes]")).to_be_visible()
-    assert wide.locator(".menu-box [value=list]").evaluate(tick) == "none"
+    assert wide.locator(".menu-box [value=panes]").evaluate(weight) == 600
+    assert wide.locator(".menu-box [value=list]").evaluate(weight) == 400
 
 
 def test_lines_of_the_list_view_have_a_readable_measure(site: Site, visit: Visit, ann: Actor) -> None:

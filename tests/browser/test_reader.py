@@ -387,7 +387,7 @@ def test_a_narrow_list_tells_its_name_and_what_is_unread(
         head = page.locator(".pane-list > .bar")
         for words in (head.locator("h1"), head.locator(".sub")):
             assert _is_whole(words), (language, words.inner_text())
-        for tool in head.locator(".tool").all():
+        for tool in head.locator(".tool:visible").all():
             box = tool.bounding_box()
             assert box
             assert min(box["width"], box["height"]) >= 44

@@ -346,3 +346,15 @@ def test_the_first_screen_of_the_manager_on_a_phone_shows_feeds(site: Site, visi
     plain = visit(login="ann", size=(390, 844), js=False)
     plain.goto("/subscriptions")
     expect(plain.locator(".manager-find .btn:not(.filter)")).to_be_visible()
+
+
+def test_a_name_that_runs_in_the_other_direction_scrambles_no_sentence(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    folder = next(one for one in site.services.folders.list_folders(ann) if one.name == "News")
+    site.services.folders.rename(ann, folder.id, "أخبار")
+    page = visit(login="ann")
+    near(page)
+    menu(page, C, "Move to…")
+    page.get_by_role("button", name="أخبار", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("“cid” moved to “\u2068أخبار\u2069”")

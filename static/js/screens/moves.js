@@ -93,7 +93,7 @@ function take(item) {
   release();
   cut = item;
   item.classList.add("dragged");
-  say(t("“{name}” is ready to move. Go to its new place and press Ctrl+V, or press Esc to cancel.", { name: tree.nameOf(item) }));
+  say(t("“{name}” is ready to move. Go to its new place and press Ctrl+V, or press Esc to cancel.", { name: tree.saidOf(item) }));
 }
 
 function paste(target) {
