@@ -47,10 +47,12 @@ class PersonTable(Table[Doc]):
     """
 
     _check: Callable[[], None]
+    #: Epoch of the place that this collection was chosen by.
+    epoch = 0
 
-    def check_with(self, check: Callable[[], None]) -> PersonTable:
+    def check_with(self, check: Callable[[], None], epoch: int) -> PersonTable:
         """Call ``check`` before each write; it raises MovingError."""
-        self._check = check
+        self._check, self.epoch = check, epoch
         return self
 
 
@@ -101,9 +103,9 @@ class PeopleTable:
             return self._home
         if session is not None:
             return self._open(self._cells.get_store_of(session).database)
-        cell = self._cells.find_place(user_id).cell
-        table = PersonTable(self._cells.get_store(cell).database, self.name, **self._options)
-        return table.check_with(functools.partial(self._cells.check_place, user_id, cell))
+        place = self._cells.find_place(user_id)
+        table = PersonTable(self._cells.get_store(place.cell).database, self.name, **self._options)
+        return table.check_with(functools.partial(self._cells.check_place, user_id, place.cell), place.epoch)
 
     def iterate_tables(self) -> Iterator[Table[Any]]:
         """Yield the collection of the home store, and those of all cells."""
@@ -491,6 +493,11 @@ def _verify_if_up(store: CellStore) -> None:
         raise
     except StoreError:
         _log.warning("cell_silent", cell=store.name)
+
+
+def get_epoch(table: Table[Any]) -> int:
+    """Return the epoch of the place that a person's collection was chosen by; without cells 0."""
+    return table.epoch if isinstance(table, PersonTable) else 0
 
 
 def get_own_session(database: Database[Doc], session: Session | None) -> Session | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+from app.mappers.mongo.cells import get_epoch
 from app.mappers.mongo.shared_cache import SharedCache, View
 from app.mappers.mongo.store import Doc, Part, run_parts
 from app.models.cache import CacheKind
@@ -16,6 +17,8 @@ from app.runtime import identity_map
 
 _ABSENT: Any = object()
 _PLACE = "_part"
+#: Stands for a list that isn't in the cache: no place has this epoch.
+_NOTHING: tuple[int, list[Doc]] = (-1, [])
 #: Seconds after which a person's lists are read again in any case.
 LIST_SECONDS = 60
 
@@ -71,8 +74,9 @@ def _read_through(cache: SharedCache, reads: Sequence[ListRead]) -> None:
         name, kept = read.part.collection.name, read.kept
         view = cache.get_view(name) if kept else None
         found = cache.get_values(view, kept.kind, [kept.user_id]) if view and kept else {}
-        if view and kept and kept.user_id in found:
-            value = read.parse(found[kept.user_id])
+        epoch, docs = found.get(kept.user_id, _NOTHING) if kept else _NOTHING
+        if epoch == get_epoch(read.part.collection):
+            value = read.parse(docs)
             identity_map.keep_values(name, identity_map.get_version(name), read.kind, {read.key: value})
         else:
             missing.append((_widen(read) if view else read, view))
@@ -80,7 +84,9 @@ def _read_through(cache: SharedCache, reads: Sequence[ListRead]) -> None:
         return
     for (read, view), docs in zip(missing, _read([read for read, _ in missing]), strict=True):
         if view and (kept := read.kept) and kept.is_fit(docs):
-            cache.keep(view, kept.kind, {kept.user_id: docs}, LIST_SECONDS)
+            # For this place only: after a move, a process may have read the old cell for a moment.
+            value = get_epoch(read.part.collection), docs
+            cache.keep(view, kept.kind, {kept.user_id: value}, LIST_SECONDS)
 
 
 def _widen(read: ListRead) -> ListRead:

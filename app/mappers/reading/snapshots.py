@@ -12,7 +12,7 @@ from bson.binary import Binary
 from pymongo import WriteConcern
 
 from app.errors import MovingError
-from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.cells import Cells, get_epoch
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.mappers.reading import read_state_packing
@@ -38,8 +38,8 @@ class SnapshotMapper:
     """
 
     def __init__(self, cells: Cells, *, repeats_max: int = 0) -> None:
-        last = WeightedCache[tuple[int, str], tuple[bytes, str, dt.datetime]](repeats_max)
-        self._last = last  # user and stream → digest, token and time
+        last = WeightedCache[tuple[int, str], tuple[tuple[bytes, int], str, dt.datetime]](repeats_max)
+        self._last = last  # user and stream → digest and epoch of the place, token, time
         # Losing a snapshot only costs a reload, so writes don't wait for the journal.
         self._snapshots = cells.get_table("snapshots", write_concern=WriteConcern(w=1))
 
@@ -54,13 +54,14 @@ class SnapshotMapper:
             **read_state_packing.pack(snapshot.feeds.values()),
             **_pack_ranking(snapshot.ranking),
         }
-        digest, key = _digest(content), (snapshot.user_id, str(snapshot.ref))
+        table, key = self._snapshots.get(snapshot.user_id), (snapshot.user_id, str(snapshot.ref))
+        digest = _digest(content), get_epoch(table)  # one that isn't awaited may not survive a move
         last = self._last.get(key)
         if last is not None and last[0] == digest and last[2] <= snapshot.at < last[2] + REPEAT:
             return last[1]
         doc = {**content, "token": snapshot.token, "at": snapshot.at, "expires": expires}
         try:
-            self._snapshots.get(snapshot.user_id).insert_one(doc)
+            table.insert_one(doc)
         except MovingError:
             return snapshot.token  # reading goes on while a person moves
         self._last.add(key, (digest, snapshot.token, snapshot.at), 1)
