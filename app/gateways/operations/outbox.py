@@ -27,6 +27,8 @@ BATCH = 500
 AGAIN = dt.timedelta(seconds=30)
 #: Time until a row is settled again that couldn't be, because another store isn't responding.
 RETRY = dt.timedelta(seconds=5)
+#: Time for which numbers that are 0 are kept; no relay takes that long.
+ZEROS_FOR = dt.timedelta(hours=1)
 #: Attempts to set a number that another relay sets at the same time.
 ROUNDS = 5
 
@@ -80,6 +82,8 @@ class OutboxGateway:
             return 0
 
     def _settle_cell(self, cell: str, now: dt.datetime) -> int:
+        if cell == HOME and self.is_needed:
+            self._outbox.remove_zeros(now - ZEROS_FOR)
         rows = self._outbox.list_rows(cell, BATCH, now)
         failed = {key for key in {row.key for row in rows} if not self._try_row(cell, *key, now)}
         done = [row for row in rows if row.key not in failed]

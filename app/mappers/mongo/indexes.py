@@ -151,10 +151,12 @@ INDEXES: dict[str, list[IndexModel]] = {
     "feed_readers": [
         # How many people of a cell read a feed.
         IndexModel([("feed_id", _UP), ("cell", _UP)], name="feed_cell", unique=True),
+        IndexModel([("at", _UP)], name="zero", partialFilterExpression={"n": 0}),
     ],
     "entry_keepers": [
         # How many people of a cell keep an entry.
         IndexModel([("entry_id", _UP), ("cell", _UP)], name="entry_cell", unique=True),
+        IndexModel([("at", _UP)], name="zero", partialFilterExpression={"n": 0}),
     ],
     "ties": [
         # Relationships of a user to other people, and of other people to a user.

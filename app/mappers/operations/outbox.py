@@ -1,7 +1,7 @@
 """The outbox of each cell, and the numbers in the home store that are settled from it.
 
-    feed_readers   {feed_id, cell, n, rev}    people of a cell who read a feed and haven't paused it
-    entry_keepers  {entry_id, cell, n, rev}   people of a cell who starred or tagged an entry
+    feed_readers   {feed_id, cell, n, rev, at}    people of a cell who read a feed and haven't paused it
+    entry_keepers  {entry_id, cell, n, rev, at}   people of a cell who starred or tagged an entry
 
 ``rev`` rises with each change, so that a relay that counted before another one doesn't set an old number.
 """
@@ -20,6 +20,7 @@ from pymongo.collection import Collection as Table
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
+from app import clock
 from app.errors import ConflictError
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
@@ -29,6 +30,8 @@ from app.models.discussion.comments import NotificationKind
 from app.models.notifications.waiting import WaitingNotification
 from app.models.operations.cells import HOME
 
+#: People whose moves' rows are settled together.
+PEOPLE = 20
 #: Marks that keep an entry.
 _KEEPING: Doc = {"$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
 #: Names of other numbers among those of cells; no cell has such a name.
@@ -97,9 +100,27 @@ class OutboxMapper:
 
     @translate_errors
     def list_rows(self, cell: str, limit: int, now: dt.datetime) -> list[OutboxRow]:
-        """Return the oldest rows of a cell that are due."""
-        query = {"due": {"$not": {"$gt": now}}, "kind": {"$ne": OutboxKind.NOTIFICATION.value}}
-        found = self._open(cell)[OUTBOX].find(query).sort("_id").limit(limit)
+        """Return rows of a cell that are due, at most ``limit`` of moves and as many others, oldest first.
+
+        A move has a row for each feed and entry of a person. They must not make everyone else wait: so the
+        people with the fewest rows come first, and each gets the same part.
+        """
+        table = self._open(cell)[OUTBOX]
+        due: Doc = {"due": {"$not": {"$gt": now}}, "kind": {"$ne": OutboxKind.NOTIFICATION.value}}
+        found = list(table.find({**due, "user_id": None}).sort("_id").limit(limit))
+        count: list[Doc] = [
+            {"$match": {**due, "user_id": {"$gt": 0}}},
+            {"$group": {"_id": "$user_id", "rows": {"$sum": 1}}},
+            {"$sort": {"rows": 1, "_id": 1}},
+            {"$limit": PEOPLE},
+        ]
+        left = limit
+        people = [doc["_id"] for doc in table.aggregate(count)]
+        for place, user_id in enumerate(people):
+            part = max(1, left // (len(people) - place))
+            rows = list(table.find({**due, "user_id": user_id}).sort("_id").limit(part))
+            left -= len(rows)
+            found += rows
         return [
             OutboxRow(doc["_id"], doc["feed_id"], doc.get("entry_id", 0), doc.get("user_id", 0))
             for doc in found
@@ -266,6 +287,15 @@ class OutboxMapper:
         """Return the keepers of an entry in all cells beside the home store."""
         return sum(doc["n"] for doc in self._keepers.find({"entry_id": entry_id}, {"n": 1}, session=session))
 
+    @translate_errors
+    def remove_zeros(self, before: dt.datetime) -> None:
+        """Delete numbers that have been 0 since ``before``.
+
+        Not at once: a relay that has found none would set the number that it counted earlier.
+        """
+        for table in (self._readers, self._keepers):
+            table.delete_many({"n": 0, "at": {"$lt": before}})
+
     # -- recount
 
     @translate_errors
@@ -338,12 +368,13 @@ def _kept(doc: Doc | None) -> KeptCount:
 
 
 def _set(table: Table[Doc], key: Doc, was: KeptCount, count: int, session: Session) -> None:
+    values = {"n": count, "at": clock.now()}
     if not was.rev:
         try:
-            table.insert_one({**key, "n": count, "rev": 1}, session=session)
+            table.insert_one({**key, **values, "rev": 1}, session=session)
         except DuplicateKeyError as e:
             raise ConflictError from e
         return
-    change = {"$set": {"n": count}, "$inc": {"rev": 1}}
+    change = {"$set": values, "$inc": {"rev": 1}}
     if not table.update_one({**key, "rev": was.rev}, change, session=session).matched_count:
         raise ConflictError
