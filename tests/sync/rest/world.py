@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 from app.models.accounts.actor import Actor
@@ -41,7 +42,7 @@ class World:
         if isinstance(value, str):
             for known, real in self.real.items():
                 if isinstance(known, int):
-                    value = value.replace(str(known), str(real))
+                    value = re.sub(rf"\b{known}\b", str(real), value)
         return value
 
 
