@@ -13,6 +13,7 @@ from app.services.reading.mass_marks import MassMarks
 from app.services.reading.playback import PlaybackService
 from app.services.reading.reading import ReadingService
 from app.services.reading.rule_runner import RuleRunner
+from app.services.reading.rule_runs import RuleRunService
 from app.services.reading.rules import RuleService
 from app.services.reading.search import EntrySearch
 from app.services.reading.stream_views import StreamViewService
@@ -121,6 +122,12 @@ class ReadingServices(NotificationServices, MediaServices):
     def rule_runner(self) -> RuleRunner:
         """Rules on new entries; for workers and the updater."""
         return RuleRunner(self.gateways.rules, self.events, self.notifier.notify_rule)
+
+    @lazy
+    def rule_runs(self) -> RuleRunService:
+        """Runs of rules over past entries; for workers and the updater, too."""
+        g = self.gateways
+        return RuleRunService(g.rule_runs, g.rules, self.jobs, self.events, self.search)
 
     @lazy
     def tags(self) -> TagService:

@@ -61,6 +61,7 @@ from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.reopening import ReopenGateway
+from app.gateways.reading.rule_runs import RuleRunGateway
 from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
@@ -609,6 +610,15 @@ class Gateways:
             limit=settings.rules_max,
             preview_entries=settings.rule_preview_entries,
             preview_rows=settings.rule_preview_rows,
+        )
+        self.rule_runs = RuleRunGateway(
+            cells=cells,
+            rules=self.rules,
+            subscriptions=m.subscriptions,
+            stored=m.entries,
+            entries=self.entries,
+            tags=self.tags,
+            undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
         )
         self.page_frame = PageFrameGateway(
             folders=m.folders,

@@ -237,6 +237,7 @@ FOR_ALL = {
     "orphans._has_liked_entry",
     "orphans.has_references",
     "privacy.exports.find_stalled",
+    "rule_runs.find_waiting",
     "subscriptions.find_by_feed",
     "subscriptions.find_followers",
     "subscriptions.find_ruled",

@@ -10,8 +10,10 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
+from app.errors import ConflictError, NotFoundError
 from app.models.accounts.actor import Actor
 from app.models.reading.rules import Rule
+from app.models.reading.stream import StreamKind, StreamRef
 from app.models.subscriptions.folder import FolderEditMode
 from app.services.reading import rule_runner
 from tests.support import rules_dying
@@ -223,3 +225,99 @@ def test_a_rule_notifies_once(services: Services) -> None:
     _try(services)
     (row,) = services.notifications.list_notifications(ann).notes
     assert row.count == 2
+
+
+def _run_over_past(services: Services, actor: Actor, rule: Rule) -> str:
+    services.indexing.run(clock.now(), seconds=30)
+    saved = services.rules.save(actor, rule)
+    run = services.rule_runs.begin(actor, saved.id)
+    services.rule_runs.continue_run(actor.user_id, run.id, seconds=30)
+    return run.id
+
+
+@pytest.mark.parametrize("query", ["football", "/football/", "-chess"])
+def test_a_run_over_past_entries_is_undone_exactly(services: Services, query: str) -> None:
+    ann = add_user(services)
+    feeds = [subscribe(services, ann, f"{URL}{n}") for n in range(2)]
+    for n, feed_id in enumerate(feeds):
+        bring(services, feed_id, "football 1", "football 2", "football 3", "chess", url=f"{URL}{n}")
+    ids = {e.title: e.id for e in services.mappers.entries.find_range(feeds[0], 0, 1 << 40, 100)}
+    services.reading.mark(ann, [ids["football 1"]], True)
+    services.reading.set_starred(ann, ids["football 2"], True)
+    services.tags.change_tags(ann, ids["football 3"], add=["Sport"])
+    before = [_states(services, ann, feed_id) for feed_id in feeds]
+    rule = Rule(0, "", query, read=True, star=True, tag="sport", highlight=True)
+    run_id = _run_over_past(services, ann, rule)
+    for feed_id in feeds:
+        found = _states(services, ann, feed_id)
+        assert {found[f"football {n}"] for n in (1, 2, 3)} == {"read highlighted starred tagged"}
+        assert found["chess"] == ""
+    run = services.rule_runs.find_run(ann)
+    assert run is not None
+    assert (run.state, run.done, run.total, run.matches, run.changed) == ("done", 2, 2, 6, 6)
+    services.rule_runs.undo(ann, run_id)
+    services.rule_runs.continue_run(ann.user_id, run_id, seconds=30)
+    assert [_states(services, ann, feed_id) for feed_id in feeds] == before
+    with pytest.raises(NotFoundError):
+        services.rule_runs.undo(ann, run_id)
+    assert services.store.database["ruleruns"].count_documents({}) == 0
+
+
+def test_the_undo_of_a_run_respects_later_bulk_actions(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id, "football", "chess")
+    run_id = _run_over_past(services, ann, Rule(0, "", "football", hide=True))
+    assert _states(services, ann, feed_id) == {"football": "read hidden", "chess": ""}
+    services.reading.mark_all(ann, StreamRef(StreamKind.FEED, feed_id))
+    services.rule_runs.undo(ann, run_id)
+    services.rule_runs.continue_run(ann.user_id, run_id, seconds=30)
+    assert _states(services, ann, feed_id) == {"football": "read", "chess": "read"}
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["add_part", "set_many_starred", "add_rule_marks", "set_place", "remove_rule_marks", "remove_part"],
+)
+@pytest.mark.parametrize("is_after", [False, True])
+def test_a_kill_within_a_run_or_its_undo_changes_nothing(
+    services: Services, method: str, is_after: bool
+) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id, "football 1", "football 2", "chess")
+    ids = {e.title: e.id for e in services.mappers.entries.find_range(feed_id, 0, 1 << 40, 100)}
+    services.reading.set_starred(ann, ids["football 2"], True)
+    before = _states(services, ann, feed_id)
+    services.indexing.run(clock.now(), seconds=30)
+    rule = services.rules.save(ann, Rule(0, "", "football", star=True, hide=True))
+    run = services.rule_runs.begin(ann, rule.id)
+    is_of_undo = method.startswith("remove")
+    if not is_of_undo:
+        assert rules_dying.run_and_die(services.settings, method, ann.user_id, run.id, is_after=is_after)
+    services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    found = _states(services, ann, feed_id)
+    assert found == {"football 1": "read hidden starred", "football 2": "read hidden starred", "chess": ""}
+    services.rule_runs.undo(ann, run.id)
+    if is_of_undo:
+        assert rules_dying.run_and_die(services.settings, method, ann.user_id, run.id, is_after=is_after)
+    services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    assert _states(services, ann, feed_id) == before
+
+
+def test_one_run_at_a_time_is_queued_again_after_silence(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id, "football")
+    services.indexing.run(clock.now(), seconds=30)
+    rule = services.rules.save(ann, Rule(0, "", "football", star=True))
+    run = services.rule_runs.begin(ann, rule.id)
+    with pytest.raises(ConflictError):
+        services.rule_runs.begin(ann, rule.id)
+    now = clock.now()
+    assert services.rule_runs.find_due_jobs(now) == []
+    (job,) = services.rule_runs.find_due_jobs(now + dt.timedelta(minutes=1))
+    assert job.args == {"user_id": ann.user_id, "run_id": run.id}
+    services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    assert services.rule_runs.find_due_jobs(now + dt.timedelta(minutes=1)) == []
+    assert services.rule_runs.begin(ann, rule.id).id != run.id

@@ -256,6 +256,9 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/rules", "GET"): {},
     ("/settings/rules", "POST"): {"": "theirs", "id": "RULE", "query": "x", "read": "1"},
     ("/settings/rules/new", "GET"): {},
+    ("/settings/rules/run", "GET"): {},
+    ("/settings/rules/run/undo", "POST"): {"": "theirs", "run": "RUN"},
+    ("/settings/rules/<int:rule_id>/run", "POST"): {"": "theirs"},
     ("/settings/rules/file", "GET"): {},
     ("/settings/rules/file", "POST"): {},
     ("/settings/rules/<int:rule_id>", "GET"): {"": "theirs"},
@@ -477,6 +480,7 @@ def test_W04_what_is_anothers_is_not_there(services: Services, world: World, db:
         "TOKEN": world.token_id,
         "UPLOAD": world.upload_id,
         "RULE": world.rule_id,
+        "RUN": services.rule_runs.begin(world.bob, world.rule_id).id,
         "FILE": world.file_id,
     }
     before = {name: list(db[name].find()) for name in _PERSONAL}

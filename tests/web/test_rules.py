@@ -152,3 +152,23 @@ def test_an_entry_suggests_conditions(ann: Visitor, actor: Actor, services: Serv
     assert switch is not None
     assert field is not None
     assert field["value"] == "title:sponsored"
+
+
+def test_a_run_over_past_entries_shows_its_progress_and_is_undone(
+    ann: Visitor, actor: Actor, services: Services
+) -> None:
+    feed_id = subscribe(services, actor)
+    bring(services, feed_id, "football", "chess")
+    services.indexing.run(clock.now(), seconds=30)
+    rule = services.rules.save(actor, Rule(0, "", "football", read=True))
+    assert ann.post(f"/settings/rules/{rule.id}/run").status_code == 303
+    assert ann.post(f"/settings/rules/{rule.id}/run").status_code == 409
+    assert "0 of 1 feeds checked" in ann.get("/settings/rules/run").text
+    run = services.rule_runs.find_run(actor)
+    assert run is not None
+    services.rule_runs.continue_run(actor.user_id, run.id, seconds=30)
+    assert "1 entry changed" in ann.get("/settings/rules").text
+    assert ann.post("/settings/rules/run/undo", {"run": run.id}).status_code == 303
+    assert "Undoing…" in ann.get("/settings/rules").text
+    services.rule_runs.continue_run(actor.user_id, run.id, seconds=30)
+    assert "Undone" in ann.get("/settings/rules").text

@@ -396,6 +396,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         lambda _: services.import_runner.find_due_jobs(),
         services.indexing.find_due_jobs,
         services.rule_runner.find_due_jobs,
+        services.rule_runs.find_due_jobs,
         services.erasure.find_due_jobs,
         services.moves.find_due_jobs,
         services.personal_exports.find_due_jobs,

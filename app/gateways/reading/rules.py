@@ -197,12 +197,13 @@ class RuleGateway(RuleMapper):
         while after < feed.last_seq:
             found = self._stored.find_range(feed.id, after, feed.last_seq, BATCH)
             if found:
-                yield [(_key(entry), self._read(entry, feed.language)) for entry in found]
+                yield [(_key(entry), self.read_entry(entry, feed.language)) for entry in found]
             if len(found) < BATCH:
                 return
             after = found[-1].seq
 
-    def _read(self, entry: Entry, language: str) -> RuleEntry:
+    def read_entry(self, entry: Entry, language: str) -> RuleEntry:
+        """Return an entry as conditions see it; ``language``: of its feed."""
         return RuleEntry(
             self._indexing.make_document(entry, language),
             url=entry.url or "",
@@ -261,7 +262,7 @@ class RuleGateway(RuleMapper):
     # -- past entries
     def preview(self, user_id: int, rule: Rule, condition: Condition, engine: SearchPort) -> RulePreview:
         """Return which of the newest entries a rule would match, if it were the only one."""
-        sources = self._select_sources(user_id, rule, condition)
+        sources = self.select_sources(user_id, rule, condition)
         feeds = list(sources.feeds.values())
         keys = self._merger.merge_keys(feeds, KeyRequest(self._preview_entries)) if feeds else []
         found, is_partial = self._match(user_id, keys, sources, condition, engine)
@@ -269,7 +270,8 @@ class RuleGateway(RuleMapper):
         rows = [(shown[key.id], sources.get_title(key.feed_id)) for key in found if key.id in shown]
         return RulePreview(len(found), len(keys), tuple(rows), is_partial)
 
-    def _select_sources(self, user_id: int, rule: Rule, condition: Condition) -> Sources:
+    def select_sources(self, user_id: int, rule: Rule, condition: Condition) -> Sources:
+        """Return the user's feeds that a rule is for."""
         mine = self._subscriptions.find_by_user(user_id)
         every = self._streams.load_sources(mine)
         context = ReaderRules((), lambda: self._folders.find_by_user(user_id))

@@ -302,7 +302,17 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
     # One document per user, so that is all these indexes need.
     "recentreads": [IndexModel([("user_id", _UP)], name="user", unique=True)],
-    "rules": [IndexModel([("user_id", _UP)], name="user", unique=True)],
+    "rules": [
+        IndexModel([("user_id", _UP)], name="user", unique=True),
+        # Runs over past entries whose job has stopped.
+        IndexModel([("run.touched", _UP)], name="running", partialFilterExpression={"run.active": True}),
+    ],
+    "ruleruns": [
+        IndexModel(
+            [("user_id", _UP), ("token", _UP), ("feed_id", _UP), ("number", _UP)], name="part", unique=True
+        ),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "undos": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

@@ -1,6 +1,6 @@
 """Rules: the collection ``rules``, one document per user with all rules in their order.
 
-    {user_id, on, rev, rules: [{id, name, query, …}], hits: {rule: {day: matches}}}
+    {user_id, on, rev, rules: [{id, name, query, …}], hits: {rule: {day: matches}}, run?}
 
 ``on``: whether any rule is switched on. How far rules were tried on a feed's entries is a field of the
 subscription. The place in the news up to which all rules were tried is a document of ``index_state``.
@@ -63,7 +63,7 @@ class RuleMapper:
         update = {
             "on": any(rule.enabled for rule in rules),
             "rev": Int64(was.rev + 1),
-            "rules": list(map(_doc, rules)),
+            "rules": list(map(encode_rule, rules)),
             "hits": hits,
         }
         query: Doc = {"user_id": user_id, "rev": Int64(was.rev) if was.rev else None}
@@ -102,7 +102,8 @@ class RuleMapper:
         ]
 
 
-def _doc(rule: Rule) -> Doc:
+def encode_rule(rule: Rule) -> Doc:
+    """Return a rule as stored."""
     return {
         "id": rule.id,
         "name": rule.name,
@@ -116,10 +117,11 @@ def _doc(rule: Rule) -> Doc:
 
 def _read(doc: Doc) -> RuleSet:
     hits = {int(rule): {int(day): n for day, n in days.items()} for rule, days in doc.get("hits", {}).items()}
-    return RuleSet(tuple(map(_rule, doc.get("rules", ()))), doc.get("rev", 0), hits)
+    return RuleSet(tuple(map(decode_rule, doc.get("rules", ()))), doc.get("rev", 0), hits)
 
 
-def _rule(doc: Doc) -> Rule:
+def decode_rule(doc: Doc) -> Rule:
+    """Return the rule of a stored one."""
     flags = {flag: doc.get(flag, False) for flag in _FLAGS}
     plain = Rule(doc["id"], doc["name"], doc["query"], tuple(doc["feeds"]), tuple(doc["folders"]))
     return dataclasses.replace(plain, tag=doc["tag"], **flags)

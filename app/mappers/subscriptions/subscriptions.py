@@ -338,6 +338,25 @@ class SubscriptionMapper:
         return bool(table.update_one(query, update, session=session).matched_count)
 
     @translate_errors
+    def add_rule_marks(self, marks: RuleMarks) -> None:
+        """Set what a rule does with past entries; a repeat changes nothing."""
+        query = {"user_id": marks.user_id, "feed_id": marks.feed_id}
+        if update := _build_rule_bits(marks):
+            self._subscriptions.get(marks.user_id).update_one(query, update)
+
+    @translate_errors
+    def remove_rule_marks(self, marks: RuleMarks) -> None:
+        """Mark entries as unread, and no longer hide or highlight them; a repeat changes nothing."""
+        bits: Doc = {}
+        numbers = {"words": marks.read, "hidden": marks.hidden, "highlighted": marks.highlighted}
+        for name, seqs in numbers.items():
+            bits |= {f"{name}.{n}": {"and": Int64(~mask)} for n, mask in build_word_masks(seqs).items()}
+        if bits:
+            query = {"user_id": marks.user_id, "feed_id": marks.feed_id}
+            update = {"$bit": bits, "$addToSet": {"unread": {"$each": list(marks.read)}}}
+            self._subscriptions.get(marks.user_id).update_one(query, {**update, "$inc": {"rev": Int64(1)}})
+
+    @translate_errors
     def find_readers_in_parts(
         self, feed_ids: Iterable[int], count: int, visit: Callable[[Sequence[tuple[int, int]]], bool]
     ) -> None:
@@ -618,14 +637,18 @@ def _build_ruled(marks: RuleMarks) -> tuple[Doc, Doc]:
     """Return the query and the update of rules that were tried; a repeat finds nothing to change."""
     query = {"user_id": marks.user_id, "feed_id": marks.feed_id, "ruled": Int64(marks.ruled)}
     update: Doc = {"$set": {"ruled": Int64(marks.upto)}}
+    return query, update | _build_rule_bits(marks)
+
+
+def _build_rule_bits(marks: RuleMarks) -> Doc:
     # Hidden entries are read, so that no count includes them.
     read = sorted({*marks.read, *marks.hidden})
     bits: Doc = {}
     for name, seqs in (("words", read), ("hidden", marks.hidden), ("highlighted", marks.highlighted)):
         bits |= {f"{name}.{n}": {"or": Int64(mask)} for n, mask in build_word_masks(seqs).items()}
-    if bits:
-        update |= {"$bit": bits, "$pull": {"unread": {"$in": read}}, "$inc": {"rev": Int64(1)}}
-    return query, update
+    if not bits:
+        return {}
+    return {"$bit": bits, "$pull": {"unread": {"$in": read}}, "$inc": {"rev": Int64(1)}}
 
 
 def encode_orders(orders: Mapping[int, str]) -> Doc:

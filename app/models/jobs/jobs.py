@@ -54,6 +54,7 @@ class Task(enum.StrEnum):
     MEND = "media.mend"
     INDEX = "search.index"
     RULES = "rules.apply"
+    RULE_RUN = "rules.run"
     OLD_INDEX = "maintenance.index"  # queued by an earlier version
     ERASE = "maintenance.erase"
     EXPORT = "maintenance.export"

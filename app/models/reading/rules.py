@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import enum
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -424,6 +425,70 @@ class RulePreview:
     total: int
     rows: tuple[tuple[Entry, str], ...]
     is_partial: bool = False
+
+
+class RunState(enum.StrEnum):
+    """States of a run of a rule over past entries."""
+
+    RUNNING = "running"
+    DONE = "done"
+    UNDOING = "undoing"
+    UNDONE = "undone"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether a job works on it."""
+        return self in (RunState.RUNNING, RunState.UNDOING)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RuleRun:
+    """The last run of a rule over a user's past entries.
+
+    Attributes:
+        rule: as it was when the run began.
+        started: when it began; it can be undone for a day.
+        feed_id, after: its place: the feed, and the last number there.
+        done, total: feeds.
+        matches: entries that the rule matched. changed: those that this changed.
+    """
+
+    id: str
+    rule: Rule
+    state: RunState
+    started: dt.datetime
+    feed_id: int = 0
+    after: int = 0
+    done: int = 0
+    total: int = 0
+    matches: int = 0
+    changed: int = 0
+
+
+class RunPart(NamedTuple):
+    """What a run changes in some entries of a feed: numbers, and ids of starred and tagged entries.
+
+    Attributes:
+        after, upto: the numbers of these entries.
+        kept: those of ``read`` that the user had kept unread. mass: the subscription's last bulk action then.
+    """
+
+    feed_id: int
+    after: int
+    upto: int
+    matches: int
+    read: tuple[int, ...] = ()
+    kept: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = ()
+    highlighted: tuple[int, ...] = ()
+    starred: tuple[int, ...] = ()
+    tagged: tuple[int, ...] = ()
+    mass: str | None = None
+
+    @property
+    def changed(self) -> int:
+        """The number of changed entries, as far as different actions change different ones."""
+        return max(map(len, (self.read, self.hidden, self.highlighted, self.starred, self.tagged)))
 
 
 #: What a file of rules is named in it, and the version of its format.

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import ngettext
 
 from app import clock
-from app.errors import EventrError, InvalidError
+from app.errors import ConflictError, EventrError, InvalidError
 from app.models.accounts.user import Notice
 from app.models.reading.rules import ACTIONS, Rule, RulePreview, suggest_conditions
 from app.models.reading.stream import TreeFolder
@@ -77,6 +77,11 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    run: str = declare_text(max=64)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     on: bool
 
@@ -114,9 +119,13 @@ def show_rules() -> str:
 def _show_list(error: EventrError | None = None) -> str:
     rules, today = get_services().rules.list_rules(get_actor()), clock.now().date()
     folders, feeds = _find_scopes()
-    counts = {rule.id: rules.count_hits(rule.id, today) for rule in rules.rules}
     return render_section(
-        "rules", rules=rules.rules, counts=counts, names=dict([*folders, *feeds]), error=error
+        "rules",
+        rules=rules.rules,
+        counts={rule.id: rules.count_hits(rule.id, today) for rule in rules.rules},
+        names=dict([*folders, *feeds]),
+        run=get_services().rule_runs.find_run(get_actor()),
+        error=error,
     )
 
 
@@ -241,3 +250,27 @@ def upload_rules() -> Response | tuple[str, int]:
 
 def _back() -> Response:
     return make_response(redirect("/settings/rules", 303))
+
+
+@bp.post("/settings/rules/<int:rule_id>/run")
+def run_rule(rule_id: int) -> Response | tuple[str, int]:
+    """Begin to try a rule on past entries."""
+    forms.read_form(request, forms.Empty)
+    try:
+        get_services().rule_runs.begin(get_actor(), rule_id)
+    except ConflictError as e:
+        return _show_list(e), e.http_status
+    return make_response(redirect("/settings/rules#run", 303))
+
+
+@bp.get("/settings/rules/run")
+def show_run() -> str:
+    """Show the progress of the last run, as a part of the page."""
+    return render_page("parts/rule_run.html", run=get_services().rule_runs.find_run(get_actor()))
+
+
+@bp.post("/settings/rules/run/undo")
+def undo_run() -> Response:
+    """Begin to undo a run."""
+    get_services().rule_runs.undo(get_actor(), forms.read_form(request, Run).run)
+    return make_response(redirect("/settings/rules#run", 303))

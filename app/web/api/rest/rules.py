@@ -13,6 +13,7 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.reading.rules import ACTIONS
 from app.models.reading.rules import Rule as Stored
+from app.models.reading.rules import RuleRun as StoredRun
 from app.web.api.rest.shapes import ENTRY, FEED, RULE, Body, Id, Shape
 from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services
@@ -97,6 +98,29 @@ class RuleMatches(Shape, frozen=True):
     items: tuple[MatchedEntry, ...]
 
 
+class RuleRun(Shape, frozen=True):
+    """The last run of a rule over past entries.
+
+    `state`: `running`, `done`, `undoing` or `undone`. `done` of `total` feeds are checked. `matches`: entries
+    that the rule matched. `changed`: those that the run changed.
+    """
+
+    id: str
+    rule: int
+    state: str
+    started: dt.datetime
+    done: int
+    total: int
+    matches: int
+    changed: int
+
+
+class LastRun(Shape, frozen=True):
+    """Your last run; null if there was none within a day."""
+
+    run: RuleRun | None
+
+
 _NEW = add_example(NewRule(name="Less sport", query="football -women", hide=True))
 _RULE = add_example(
     Rule(
@@ -135,6 +159,34 @@ add_example(
         ),
     )
 )
+
+
+_RUN = add_example(
+    RuleRun(
+        id="9f2cQm1sT0eXb7Jd4nKw6A",
+        rule=RULE,
+        state="running",
+        started=dt.datetime(2026, 5, 4, 12, tzinfo=dt.UTC),
+        done=12,
+        total=40,
+        matches=37,
+        changed=30,
+    )
+)
+add_example(LastRun(run=_RUN))
+
+
+def _shape_run(run: StoredRun) -> RuleRun:
+    return RuleRun(
+        id=run.id,
+        rule=run.rule.id,
+        state=run.state.value,
+        started=run.started,
+        done=run.done,
+        total=run.total,
+        matches=run.matches,
+        changed=run.changed,
+    )
 
 
 def _shape(rule: Stored, matches: int = 0) -> Rule:
@@ -195,3 +247,30 @@ def preview_rule(actor: Actor, body: NewRule) -> RuleMatches:
         for entry, title in found.rows
     )
     return RuleMatches(count=found.count, total=found.total, partial=found.is_partial, items=items)
+
+
+@add_operation(
+    "POST",
+    "/rules/{rule_id}/run",
+    "Apply a rule to past entries",
+    scope=Scope.MARK,
+    tag=GROUP,
+    status=202,
+    errors=(409,),
+)
+def run_rule(actor: Actor, rule_id: int) -> Reply[RuleRun]:
+    """A job tries the rule on all entries of its feeds. It doesn't notify you."""
+    return Reply(_shape_run(get_services().rule_runs.begin(actor, rule_id)), 202)
+
+
+@add_operation("GET", "/rules/run", "Get the progress of a run", scope=Scope.READ, tag=GROUP)
+def get_run(actor: Actor) -> LastRun:
+    """A run can be undone for a day, until another one begins."""
+    run = get_services().rule_runs.find_run(actor)
+    return LastRun(run=_shape_run(run) if run else None)
+
+
+@add_operation("POST", "/rules/run/undo", "Undo a run", scope=Scope.MARK, tag=GROUP, status=204)
+def undo_run(actor: Actor) -> None:
+    """A job undoes what your last run changed. Later bulk actions stay."""
+    get_services().rule_runs.undo_last(actor)
