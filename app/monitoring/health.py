@@ -23,7 +23,7 @@ from redis.retry import Retry
 from app import clock, embedded
 from app.config import Settings
 from app.embedded import known_holes, programs
-from app.errors import StartupError, StoreError
+from app.errors import CellMismatchError, StartupError, StoreError
 from app.feeds.websub import subscriber
 from app.mappers.feeds.orphans import OrphanMapper
 from app.mappers.feeds.retention_budget import RetentionBudgetMapper
@@ -31,6 +31,8 @@ from app.mappers.media.blobs import BlobMapper
 from app.mappers.media.cleaning import DISK_WALK, CleaningMapper
 from app.mappers.media.uploads import UploadMapper
 from app.mappers.mongo import indexes, refusals
+from app.mappers.mongo.cell_identity import read_identity, require_name
+from app.mappers.mongo.cell_store import compute_program
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.migrations import table
 from app.mappers.mongo.migrations.schema import SchemaMapper
@@ -292,6 +294,7 @@ def check_cells(settings: Settings) -> Iterator[CheckResult]:
             with pymongo.MongoClient[dict[str, Any]](uri, serverSelectionTimeoutMS=_TIMEOUT_MS) as client:
                 problem = refusals.find_problem(client.admin.command("hello"))
                 _look_into(client, settings.mongodb_name)
+                problem = problem or _find_cell_problem(client[settings.mongodb_name], name)
         except (PyMongoError, StoreError, ValueError) as e:
             problem = refusals.describe_refusal(e) or f"It isn't responding ({shorten_error(e)})."
         if problem is None:
@@ -306,6 +309,19 @@ def check_cells(settings: Settings) -> Iterator[CheckResult]:
                     f"The cell {name} has people ({people}), but EVENTR_CELLS doesn't name it. Add it again."
                 )
                 yield CheckResult("cells", Severity.FAIL, text)
+
+
+def _find_cell_problem(database: Database[Any], name: str) -> str | None:
+    """Return why a cell that responds can't be used; None: it can."""
+    found = read_identity(database)
+    try:
+        if found is not None:
+            require_name(found, name)
+    except CellMismatchError as e:
+        return e.message
+    if found is not None and compute_program(table.CELL_MIGRATIONS) in found.prepared:
+        return None
+    return "It isn't prepared for this version of Eventr. Start the updater, or run 'eventr migrate'."
 
 
 @contextlib.contextmanager

@@ -22,6 +22,8 @@ from app.mappers.mongo.migrations.run import Migration, Run
 from app.mappers.mongo.migrations.schema import COLLECTION
 from app.models.accounts.actor import Actor
 from app.models.operations.cells import HOME
+from app.models.operations.check_result import Severity
+from app.monitoring import health
 from tests.support.cells import CELL, SecondCell, cell_db, move, second_cell, settings, wait_until
 from tests.support.database import World, world
 from tests.support.reader import add_user
@@ -264,3 +266,17 @@ def test_migrations_of_peoples_data_also_run_in_each_cell_and_are_resumed(
     newer = CellStore(second_cell.uri, settings.mongodb_name, CELL, migrations=(_migrate(4, apply),))
     with contextlib.closing(newer), pytest.raises(StartupError, match="schema version 5"):
         newer.prepare()
+
+
+def test_the_checks_say_that_a_cell_is_another_one_or_is_not_prepared(
+    settings: Settings, services: Services, cell_db: Database[Any]
+) -> None:
+    identity = {"_id": "cell"}
+    for change, severity, text in (
+        ({}, Severity.OK, "The cell c1 responds."),
+        ({"prepared": []}, Severity.FAIL, "isn't prepared for this version"),
+        ({"name": "c2"}, Severity.FAIL, "c1 leads to the database of the cell c2"),
+    ):
+        cell_db[COLLECTION].update_one(identity, {"$set": {"name": CELL, **change}})
+        [check] = health.check_cells(settings)
+        assert (check.word, text in check.text) == (severity, True), check
