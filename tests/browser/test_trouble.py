@@ -318,6 +318,33 @@ def test_marks_made_while_the_account_moves_are_sent_again(site: Site, visit: Vi
     assert entries["words"], "it is marked"
 
 
+def test_a_like_that_is_removed_while_the_account_moves_is_sent_again(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    """Likes and shares aren't in the queue of marks."""
+    feed = subscribe(site, ann, 2)
+    page = visit(login="ann", routes=True, expect="Failed to")
+    page.goto(f"/read/feed/{feed}")
+    page.locator("#rows .row h2 a").first.click()
+    like = page.locator("#share-tools .like")
+    like.click()
+    expect(like).to_have_attribute("aria-pressed", "true")
+    moving = {"error": "moving", "message": "Your account is moving."}
+    sent: list[str] = []
+
+    def answer(route: Route) -> None:
+        sent.append(route.request.url)
+        if len(sent) > 2:
+            route.continue_()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": "0.1"}, json=moving)
+
+    page.route("**/entries/like", answer)
+    like.click()
+    expect(like).to_have_attribute("aria-pressed", "false")
+    assert len(sent) == 3
+
+
 def test_the_head_of_a_list_counts_that_list_while_another_one_comes(
     site: Site, visit: Visit, ann: Actor
 ) -> None:

@@ -23,13 +23,28 @@ async function paint(sent) {
   if (field && draft && draft.value !== draft.defaultValue && !sent?.contains(draft)) field.value = draft.value;
 }
 
+// While the server moves the account, it refuses the whole change; then it is sent again.
+const ATTEMPTS = 5;
+
+async function postAgain(url, fields) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await post(url, fields);
+    } catch (failure) {
+      if (failure.word !== "moving" || attempt === ATTEMPTS) throw failure;
+      toast(failure.message);
+      await new Promise((done) => setTimeout(done, failure.seconds * 1000));
+    }
+  }
+}
+
 async function restore(token) {
-  await post("/undo", { token });
+  await postAgain("/undo", { token });
   await paint();
 }
 
 async function takeBack(share) {
-  await post("/shares/remove", { share });
+  await postAgain("/shares/remove", { share });
   await paint();
 }
 
@@ -37,7 +52,7 @@ async function send(form) {
   const inside = form.contains(document.activeElement);
   form.setAttribute("aria-busy", "true");
   try {
-    const done = await post(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
+    const done = await postAgain(form.getAttribute("action"), Object.fromEntries(new FormData(form)));
     const row = form.closest(".acts");
     await counts.own(row && row !== shown() ? equip(row) : paint(form));
     const undo = done.undo ? () => restore(done.undo) : done.share && !done.existed && form.action.endsWith("/entries/share") && (() => takeBack(done.share));
