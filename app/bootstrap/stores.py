@@ -598,6 +598,8 @@ class Gateways:
         self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)
         self.rules = RuleGateway(
             cells=cells,
+            users=m.users,
+            changes=self.changes,
             subscriptions=m.subscriptions,
             feeds=m.feeds,
             folders=m.folders,

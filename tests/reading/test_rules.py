@@ -321,3 +321,16 @@ def test_one_run_at_a_time_is_queued_again_after_silence(services: Services) -> 
     services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
     assert services.rule_runs.find_due_jobs(now + dt.timedelta(minutes=1)) == []
     assert services.rule_runs.begin(ann, rule.id).id != run.id
+
+
+def test_apps_that_sync_learn_of_marks_by_rules(services: Services) -> None:
+    ann, ben = add_user(services), add_user(services, "ben")
+    services.mappers.users.set_synced(ann.user_id)
+    feed_id = _both_subscribe(services, [ann, ben])
+    for actor in (ann, ben):
+        services.rules.save(actor, Rule(0, "", "football", read=True, star=True))
+    bring(services, feed_id, "football", "chess")
+    _try(services)
+    changes = services.store.database["changes"]
+    assert changes.count_documents({"user_id": ann.user_id}) > 0
+    assert changes.count_documents({"user_id": ben.user_id}) == 0

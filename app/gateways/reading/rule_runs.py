@@ -150,6 +150,7 @@ class RuleRunGateway(RuleRunMapper):
 
     def apply_part(self, user_id: int, rule: Rule, part: RunPart, now: dt.datetime) -> None:
         """Change what a part says; a repeat changes nothing."""
+        self._record(user_id, part)
         if part.starred:
             self._entries.set_many_starred(user_id, part.starred, True, now)
         if part.tagged:
@@ -161,6 +162,7 @@ class RuleRunGateway(RuleRunMapper):
 
         A later bulk action stays: entries that it has marked as read stay read.
         """
+        self._record(user_id, part)
         one = self._subscriptions.find(user_id, part.feed_id)
         if one is not None:
             was_kept = set(part.kept) if one.mass == part.mass else set[int]()
@@ -173,6 +175,10 @@ class RuleRunGateway(RuleRunMapper):
         if tag is not None:
             with contextlib.suppress(NotFoundError):
                 self._tags.untag_many(user_id, list(self._find_keys_of(user_id, part)), tag.id)
+
+    def _record(self, user_id: int, part: RunPart) -> None:
+        entry_ids = {*part.starred, *part.tagged}
+        self._rule_gateway.record_changes(user_id, {part.feed_id: part.read}, entry_ids)
 
     def _find_keys_of(self, user_id: int, part: RunPart) -> Iterator[EntryKey]:
         found = self._entries.find_markable_keys(user_id, part.tagged)

@@ -9,11 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from app.errors import NotFoundError, TooLargeError
+from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.stream_merge import KeyMerger, KeyRequest
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
+from app.mappers.accounts.users import UserMapper
 from app.mappers.feeds import entry_bodies
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
@@ -80,6 +82,8 @@ class RuleGateway(RuleMapper):
         self,
         *,
         cells: Cells,
+        users: UserMapper,
+        changes: ChangeGateway,
         subscriptions: SubscriptionMapper,
         feeds: FeedMapper,
         folders: FolderMapper,
@@ -94,6 +98,7 @@ class RuleGateway(RuleMapper):
         preview_rows: int,
     ) -> None:
         super().__init__(cells)
+        self._users, self._changes = users, changes
         self._cells, self._subscriptions = cells, subscriptions
         self._cards, self._folders, self._stored, self._entries = feeds, folders, stored, entries
         self._tags, self._streams, self._merger, self._indexing = tags, streams, merger, indexing
@@ -220,8 +225,10 @@ class RuleGateway(RuleMapper):
         Returns:
             Whether entries are read now that weren't.
         """
-        self._star_and_tag(reader.user_id, found, now)
         marks = make_marks(reader, upto, found)
+        kept = [one.key.id for one in found if one.verdict.tags or "star" in one.verdict.actions]
+        self.record_changes(reader.user_id, {reader.feed_id: {*marks.read, *marks.hidden}}, kept)
+        self._star_and_tag(reader.user_id, found, now)
         hits = Counter(rule_id for one in found for rule_id in one.verdict.rules)
 
         def write_marks(session: Session) -> bool:
@@ -232,6 +239,14 @@ class RuleGateway(RuleMapper):
 
         is_new = self._cells.run_in_transaction(reader.user_id, write_marks)
         return is_new and bool(marks.read or marks.hidden)
+
+    def record_changes(
+        self, user_id: int, seqs: Mapping[int, Collection[int]], entry_ids: Collection[int]
+    ) -> None:
+        """Record for apps that sync, before the marks, that entries change."""
+        user = self._users.find(user_id)
+        if user is not None and user.synced:
+            self._changes.record_changes(user_id, {f: some for f, some in seqs.items() if some}, entry_ids)
 
     def pass_entries(self, passed: Sequence[tuple[RuledReader, int]]) -> None:
         """Record up to which number the rules of users were tried, where none matched."""
