@@ -315,6 +315,7 @@ SCREENS: tuple[Screen, ...] = (
         for name in (
             "reading",
             "display",
+            "rules",
             "keys",
             "sharing",
             "notifications",
@@ -325,6 +326,7 @@ SCREENS: tuple[Screen, ...] = (
             "sessions",
         )
     ),
+    Screen("rule", "/settings/rules/new?query=japan"),
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-feed-made", "/settings/apps?stream=starred", _feed_made),
     Screen("apps-clients", "/settings/apps/clients"),

@@ -13,6 +13,7 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.token import Scope, Token, TokenKind
 from app.models.feeds.feed import FetchRecord
+from app.models.reading.rules import Rule
 from tests.support import operations
 from tests.support.fetches import record_fetches
 from tests.support.reader import add_user, follow
@@ -71,6 +72,8 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         services.tags.change_tags(ann, some[0], add=["Travel", "Japan"])
         services.tags.change_tags(ann, some[2], add=["Japan", "Recipes for spring"])
         services.tags.save_search(ann, "Art in Japan", "art japan is:unread")
+        services.rules.save(ann, Rule(0, "", "title:japan lang:en", star=True, tag="Japan"))
+        services.rules.save(ann, Rule(0, "Live tickers", "title:/live.?ticker/", hide=True))
         services.indexing.run(NOW + dt.timedelta(days=3650), 60)
         _troubles(services, feeds)
         bob = add_user(services, "bob").user_id
