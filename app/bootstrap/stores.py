@@ -523,7 +523,7 @@ class Gateways:
         )
         self.exports = ExportGateway(m.subscriptions, m.feeds, self.folders, self.profiles)
         self.packs = PackGateway(m.packs, m.feeds, settings)
-        self.reopening = ReopenGateway(m.reopening, m.arrivals, m.feeds, self.read_marks)
+        self.reopening = ReopenGateway(m.reopening, m.subscriptions, m.arrivals, m.feeds, self.read_marks)
         self.auto_read = AutoReadGateway(m.auto_read, m.subscriptions, m.entries)
         self.recent_reads = RecentReadGateway(
             m.recent_reads, m.entry_keys, m.subscriptions, limit=settings.recent_reads_max

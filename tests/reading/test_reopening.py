@@ -17,6 +17,7 @@ from app.gateways.reading import reopening
 from app.models.accounts.actor import Actor
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue, Task
+from app.models.reading.rules import Rule
 from app.models.reading.stream import Sort, StreamQuery, StreamRef
 from tests.support.reader import Canned, add_user, elsewhere, rss
 
@@ -96,6 +97,21 @@ def test_a_changed_entry_becomes_unread_for_those_who_want_it(
     assert services.reopening.run(**job, seconds=60.0) == {"entries": 0}, "a job may run twice"
     _pull(services, [("one", "<p>new text</p>"), ("two", "<p>x</p>")], 10)
     assert queued.take() == [], "nothing has changed"
+
+
+def test_a_changed_entry_that_a_rule_hides_stays_hidden_and_read(
+    services: Services, ann: Actor, queued: Queued
+) -> None:
+    services.rules.save(ann, Rule(0, "", "advert", hide=True))
+    _pull(services, [("advert", "<p>old</p>"), ("news", "<p>old</p>")], 0)
+    services.rule_runner.run(clock.now() + dt.timedelta(minutes=1), seconds=30)
+    services.reading.mark_all(ann, ALL)
+    _pull(services, [("advert", "<p>new</p>"), ("news", "<p>new</p>")], 5)
+    assert queued.run() == 1
+    assert services.reading.get_tree(ann).unread == 1
+    assert _unread(services, ann) == {"news"}
+    _pull(services, [("advert", "<p>newer</p>"), ("news", "<p>new</p>")], 10)
+    assert queued.run() == 0, "nothing but the hidden entry has changed"
 
 
 def test_without_such_readers_no_job_is_queued(services: Services, queued: Queued) -> None:

@@ -169,6 +169,20 @@ def test_a_new_subscription_of_someone_with_rules_is_tried(services: Services) -
     assert _states(services, ben, feed_id) == {"football": "", "more football": ""}
 
 
+def test_rules_leave_out_what_counts_as_read_in_the_first_pull(services: Services) -> None:
+    ann = add_user(services)
+    services.rules.save(ann, Rule(0, "", "football", tag="sport"))
+    feed_id = subscribe(services, ann)
+    titles = [f"football {n}" for n in range(services.settings.unread_max + 3)]
+    bring(services, feed_id, *titles)
+    (mine,) = services.gateways.subscriptions.find_by_user(ann.user_id, [feed_id])
+    assert mine.ruled == mine.state.upto == 3
+    _try(services)
+    states = _states(services, ann, feed_id)
+    assert sum("tagged" in words for words in states.values()) == services.settings.unread_max
+    assert not any(words == "read tagged" for words in states.values())
+
+
 def test_an_undone_unsubscription_keeps_what_rules_did(services: Services) -> None:
     ann = add_user(services)
     feed_id = subscribe(services, ann)

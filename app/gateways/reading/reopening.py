@@ -9,6 +9,7 @@ from app.gateways.reading.read_marks import ReadMarkGateway
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.arrivals import ArrivalMapper
 from app.mappers.reading.reopening import ReopenMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 
 #: Readers that are found at once.
 BATCH = 500
@@ -22,11 +23,12 @@ class ReopenGateway:
     def __init__(
         self,
         subscriptions: ReopenMapper,
+        states: SubscriptionMapper,
         arrivals: ArrivalMapper,
         feeds: FeedMapper,
         read_marks: ReadMarkGateway,
     ) -> None:
-        self._subscriptions, self._arrivals = subscriptions, arrivals
+        self._subscriptions, self._states, self._arrivals = subscriptions, states, arrivals
         self._feeds, self._read_marks = feeds, read_marks
 
     def filter_wanted(self, feed_ids: Sequence[int]) -> list[int]:
@@ -46,13 +48,15 @@ class ReopenGateway:
             after = found[-1]
 
     def mark_unread(self, user_id: int, feed_id: int, seqs: Sequence[int], *, synced: bool) -> int:
-        """Mark entries as unread; return how many that changed.
+        """Mark entries as unread, except those that a rule hides; return how many that changed.
 
         Args:
             synced: record the marks for apps that sync.
         """
         cards = self._feeds.find_cards([feed_id])
-        if feed_id not in cards:
+        mine = self._states.find(user_id, feed_id)
+        shown = [seq for seq in seqs if not mine.hidden.has_seq(seq)] if mine else []
+        if feed_id not in cards or not shown:
             return 0
-        deltas = self._read_marks.mark(user_id, {feed_id: seqs}, cards, read=False, synced=synced)
+        deltas = self._read_marks.mark(user_id, {feed_id: shown}, cards, read=False, synced=synced)
         return deltas.get(feed_id, 0)

@@ -296,7 +296,13 @@ class SubscriptionMapper:
                 for d in found
             ]
 
-        return list(itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell)))
+        readers = dict[tuple[int, int], RuledReader]()
+        # Someone who is being moved is in two cells.
+        for one in itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell)):
+            known = readers.get((one.user_id, one.feed_id))
+            if known is None or known.ruled < one.ruled:
+                readers[one.user_id, one.feed_id] = one
+        return list(readers.values())
 
     @translate_errors
     def start_rules(self, user_id: int, last_seqs: Mapping[int, int]) -> None:
@@ -516,15 +522,17 @@ class SubscriptionMapper:
     @translate_errors
     def set_start(self, starts: Mapping[int, int]) -> None:
         """Set where reading starts (feed → upto) for people who subscribed before a feed had entries."""
-        operations = [
-            UpdateMany(
-                {"feed_id": feed_id, "pending": True},
-                {"$max": {"upto": Int64(upto)}, "$unset": {"pending": ""}, "$inc": {"rev": Int64(1)}},
-            )
-            for feed_id, upto in starts.items()
-        ]
+        operations = list[UpdateMany]()
+        for feed_id, upto in starts.items():
+            pending = {"feed_id": feed_id, "pending": True}
+            start: Doc = {"$max": {"upto": Int64(upto)}, "$unset": {"pending": ""}, "$inc": {"rev": Int64(1)}}
+            # Rules first, because the second update ends what the first one looks for.
+            operations += [
+                UpdateMany({**pending, **_RULED}, {"$max": {"ruled": Int64(upto)}}),
+                UpdateMany(pending, start),
+            ]
         if operations:
-            done = self._subscriptions.read_each(lambda one: one.bulk_write(operations, ordered=False))
+            done = self._subscriptions.read_each(lambda one: one.bulk_write(operations, ordered=True))
             if self._subscriptions.is_spread and len(done) < self._subscriptions.store_count:
                 # A cell isn't responding: the relay does this once it does.
                 add_missed_feeds(self._subscriptions.home, list(starts))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from app import clock, logs
-from app.errors import ConflictError, MovingError
+from app.errors import CellError, ConflictError, MovingError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.auto_read import AutoReadGateway
 from app.models.jobs.jobs import Job, Queue, Task
@@ -81,7 +81,7 @@ class AutoReadService:
             )
             # Afterwards: if this job dies in between, the next one marks the same entries again.
             self._auto_read.set_done(user_id, due.last_seqs)
-        except (ConflictError, MovingError) as e:  # the next run tries again
+        except (ConflictError, MovingError, CellError) as e:  # the next run tries again
             log.info("auto_read_postponed", user_id=user_id, error=type(e).__name__)
             return 0
         return done.count
