@@ -756,6 +756,7 @@ class Settings:
     )
     stream_views_max: int = _row(2000, "Streams per user whose view is remembered", _between(1, 1e6))
     rules_max: int = _row(200, "Rules per user", _between(1, 1000))
+    rule_patterns_max: int = _row(50, "Regular expressions in the rules of a user", _between(0, 1000))
     rule_preview_entries: int = _row(
         1000, "Newest entries that the preview of a rule considers", _between(10, 5000)
     )

@@ -116,7 +116,15 @@ class ReadingServices(NotificationServices, MediaServices):
     def rules(self) -> RuleService:
         """Rules of users, and their previews."""
         g, s = self.gateways, self.settings
-        return RuleService(g.rules, g.folders, g.feeds, self.search, tag_length=s.tag_length)
+        return RuleService(
+            g.rules,
+            g.folders,
+            g.feeds,
+            self.search,
+            limit=s.rules_max,
+            patterns=s.rule_patterns_max,
+            tag_length=s.tag_length,
+        )
 
     @lazy
     def rule_runner(self) -> RuleRunner:

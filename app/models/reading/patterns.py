@@ -1,7 +1,8 @@
 """Regular expressions that people write: matched in a time that grows with the text alone.
 
-The pattern becomes a small automaton whose steps are remembered, so no pattern can make a match slow. Case is
-ignored. What needs backtracking (back-references, look-around, atomic groups) is refused.
+The pattern becomes a small automaton. A set of its states is one number, so no pattern can make a match slow
+or fill the memory. Case is ignored. What needs backtracking (back-references, look-around, atomic groups) is
+refused.
 """
 
 from __future__ import annotations
@@ -14,15 +15,22 @@ from typing import Any
 
 #: Most characters of a pattern, and of the text that it is matched with.
 PATTERN_MAX, TEXT_MAX = 200, 2000
-#: Most states of a pattern's automaton, and of steps that it remembers.
-STATES_MAX, STEPS_MAX = 400, 20_000
+#: Most states of a pattern's automaton; also the largest number in ``{2,5}``.
+STATES_MAX = 100
+#: Most parts that are added while an automaton is built, with the repeats of groups.
+BUILD_MAX = 2000
+#: Characters that a pattern remembers, and patterns that a process keeps. Together they take less than 8 MB.
+CHARS_MAX, PATTERNS_KEPT = 128, 128
 
-Test = Callable[[str], bool]
+#: Tests a character, given as it is, in lower and in upper case.
+Test = Callable[[tuple[str, str, str]], bool]
+#: State → the states that are reached after it has read a character, as a number; the last: without reading.
+Row = list[int]
 _ACCEPT = 0
 _BOUNDARIES = frozenset(
     {"AT_BEGINNING", "AT_BEGINNING_STRING", "AT_END", "AT_END_STRING", "AT_BOUNDARY", "AT_NON_BOUNDARY"}
 )
-_CATEGORIES: dict[str, Test] = {
+_CATEGORIES: dict[str, Callable[[str], bool]] = {
     "DIGIT": str.isdecimal,
     "SPACE": str.isspace,
     "WORD": lambda c: c.isalnum() or c == "_",
@@ -52,52 +60,68 @@ class Pattern:
             raise PatternError(text) from e
         if tree.state.flags & ~32:  # 32: Unicode, the flag of each text
             raise PatternError(text)
-        self._tests: list[Test | None] = [None]
         self._next: list[int] = [_ACCEPT]
         self._free: list[list[tuple[str, int]]] = [[]]
+        self._masks: dict[str, tuple[Test, int]] = {}
+        self._built, self._has_places = 0, False
         self._first = self._add_all(list(tree), _ACCEPT)
-        self._steps: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
+        self._chars: dict[str, int] = {}
+        self._rows: dict[tuple[str, str], Row] = {}
 
     def is_in(self, text: str) -> bool:
         """Return whether a text contains the pattern; only its beginning is looked at."""
-        text, steps = text[:TEXT_MAX], self._steps
-        if len(steps) > STEPS_MAX:
-            steps.clear()
-        states, before = frozenset({self._first}), ""
-        for char in text:
-            key = states, before, char
-            found = steps.get(key)
-            if found is None:
-                found = steps[key] = self._step(states, before, char)
-            if _ACCEPT in found:
+        text = text[:TEXT_MAX]
+        kinds = [*map(_get_kind, text), ""] if self._has_places else [""] * (len(text) + 1)
+        reached = self._get_row("", kinds[0])[-1]
+        for at, char in enumerate(text):
+            if reached & 1 << _ACCEPT:
                 return True
-            states, before = found, char if char in "_\n" or not char.isalnum() else "a"
-        return _ACCEPT in self._close(states, before, "")
+            moved = reached & self._get_mask(char)
+            row = self._get_row(kinds[at], kinds[at + 1])
+            reached = row[-1]
+            while moved:
+                reached |= row[moved.bit_length() - 1]
+                moved ^= 1 << moved.bit_length() - 1
+        return bool(reached & 1 << _ACCEPT)
 
-    def _step(self, states: frozenset[int], before: str, char: str) -> frozenset[int]:
-        reached = self._close(states, before, char)
-        if _ACCEPT in reached:
-            return frozenset({_ACCEPT})
-        after = {self._next[s] for s in reached if (test := self._tests[s]) is not None and test(char)}
-        return frozenset({*after, self._first})
+    def _get_mask(self, char: str) -> int:
+        """Return the states that can read a character."""
+        mask = self._chars.get(char)
+        if mask is None:
+            forms, mask = (char, char.lower(), char.upper()), 0
+            for test, states in self._masks.values():
+                if test(forms):
+                    mask |= states
+            if len(self._chars) >= CHARS_MAX:
+                self._chars.clear()
+            self._chars[char] = mask
+        return mask
 
-    def _close(self, states: frozenset[int], before: str, char: str) -> set[int]:
+    def _get_row(self, before: str, after: str) -> Row:
+        """Return what is reached between two characters of these kinds."""
+        row = self._rows.get((before, after))
+        if row is None:
+            starts = [*self._next, self._first]
+            found = {start: self._close(start, before, after) for start in set(starts)}
+            row = self._rows[before, after] = [found[start] for start in starts]
+        return row
+
+    def _close(self, start: int, before: str, after: str) -> int:
         """Return the states that are reached without reading, between two characters."""
-        found, todo = set(states), list(states)
+        found, todo = 1 << start, [start]
         while todo:
             for place, state in self._free[todo.pop()]:
-                if state not in found and _is_at(place, before, char):
-                    found.add(state)
+                if not found >> state & 1 and _is_at(place, before, after):
+                    found |= 1 << state
                     todo.append(state)
         return found
 
-    def _new(self, test: Test | None, state: int, free: list[tuple[str, int]] | None = None) -> int:
-        if len(self._tests) >= STATES_MAX:
+    def _new(self, after: int, free: list[tuple[str, int]]) -> int:
+        if len(self._next) >= STATES_MAX:
             raise PatternError
-        self._tests.append(test)
-        self._next.append(state)
-        self._free.append(free or [])
-        return len(self._tests) - 1
+        self._next.append(after)
+        self._free.append(free)
+        return len(self._next) - 1
 
     def _add_all(self, items: list[tuple[Any, Any]], after: int) -> int:
         for kind, value in reversed(items):
@@ -105,32 +129,43 @@ class Pattern:
         return after
 
     def _add(self, kind: str, value: Any, after: int) -> int:
+        self._built += 1
+        if self._built > BUILD_MAX:
+            raise PatternError
         if kind == "SUBPATTERN":
             _, on, off, inner = value
             if on or off:
                 raise PatternError
             return self._add_all(list(inner), after)
         if kind == "BRANCH":
-            free = [("", self._add_all(list(branch), after)) for branch in value[1]]
-            return self._new(None, after, free)
+            return self._new(after, [("", self._add_all(list(branch), after)) for branch in value[1]])
         if kind in ("MAX_REPEAT", "MIN_REPEAT"):
             least, limit, inner = value
             return self._repeat(least, limit, inner, after)
         if kind == "AT" and str(value) in _BOUNDARIES:
-            return self._new(None, after, [(str(value), after)])
-        return self._new(_make_test(kind, value), after)
+            self._has_places = True
+            return self._new(after, [(str(value), after)])
+        state, name = self._new(after, []), f"{kind} {value}"
+        test, states = self._masks.get(name) or (_make_test(kind, value), 0)
+        self._masks[name] = test, states | 1 << state
+        return state
 
     def _repeat(self, least: int, limit: Any, inner: Any, after: int) -> int:
-        items = list(inner)
-        if str(limit) == "MAXREPEAT":
-            loop = self._new(None, after, [("", after)])
+        items, is_endless = list(inner), str(limit) == "MAXREPEAT"
+        if max(least, 0 if is_endless else int(limit)) > STATES_MAX:
+            raise PatternError
+        if is_endless:
+            loop = self._new(after, [("", after)])
             self._free[loop].append(("", self._add_all(items, loop)))
             after = loop
         else:
             for _ in range(int(limit) - least):
-                after = self._new(None, after, [("", self._add_all(items, after)), ("", after)])
+                after = self._new(after, [("", self._add_all(items, after)), ("", after)])
         for _ in range(least):
-            after = self._add_all(items, after)
+            before = self._add_all(items, after)
+            if before == after:  # an empty group
+                break
+            after = before
         return after
 
 
@@ -149,39 +184,37 @@ def _is_word(char: str) -> bool:
     return char != "" and (char.isalnum() or char == "_")
 
 
+def _get_kind(char: str) -> str:
+    return "a" if _is_word(char) else " "
+
+
 def _make_test(kind: str, value: Any) -> Test:
-    test = _make_plain_test(kind, value)
-    return lambda c: test(c) or test(c.lower()) or test(c.upper())
-
-
-def _make_plain_test(kind: str, value: Any) -> Test:
     if kind == "LITERAL":
-        return chr(value).__eq__
+        return lambda forms: chr(value) in forms
     if kind == "NOT_LITERAL":
         # All cases of the letter are left out.
         others = {chr(value), chr(value).lower(), chr(value).upper()}
-        return lambda c: others.isdisjoint({c, c.lower(), c.upper()})
+        return others.isdisjoint
     if kind == "ANY":
-        return lambda c: c != "\n"
+        return lambda forms: "\n" not in forms
     if kind == "RANGE":
         low, high = map(chr, value)
-        return lambda c: len(c) == 1 and low <= c <= high
+        return lambda forms: any(len(c) == 1 and low <= c <= high for c in forms)
     if kind == "CATEGORY":
         name = str(value).removeprefix("CATEGORY_")
         test = _CATEGORIES.get(name.removeprefix("NOT_"))
         if test is None:
             raise PatternError
-        return test if not name.startswith("NOT_") else lambda c: not test(c)
+        is_wanted = not name.startswith("NOT_")
+        return lambda forms: test(forms[0]) is is_wanted
     if kind == "IN":
         is_negated = str(value[0][0]) == "NEGATE"
         tests = [_make_test(str(k), v) for k, v in (value[1:] if is_negated else value)]
-        if is_negated:
-            return lambda c: not any(test(x) for test in tests for x in (c, c.lower(), c.upper()))
-        return lambda c: any(test(c) for test in tests)
+        return lambda forms: any(test(forms) for test in tests) is not is_negated
     raise PatternError(kind)
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=PATTERNS_KEPT)
 def compile_pattern(text: str) -> Pattern:
     """Return the pattern of a text; see :class:`Pattern`."""
     return Pattern(text)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from app.models.reading.entry import Entry
 from app.models.reading.languages import BEGINNING, guess_language
-from app.models.reading.patterns import Pattern, PatternError, compile_pattern
+from app.models.reading.patterns import PatternError, compile_pattern
 from app.models.reading.search import (
     QUERY_MAX,
     NameFilter,
@@ -38,9 +38,13 @@ from app.runtime.lazy import lazy
 ACTIONS = ("read", "star", "hide", "highlight", "notify")
 #: Days for which matches are counted.
 COUNTED_DAYS = 30
+#: Most regular expressions of a condition.
+PATTERNS_MAX = 4
 _FIELDS = ("title", "author", "url")
-_PATTERN = re.compile(r"(?<!\S)(-?)(?:(title|author|url):)?/((?:[^/\\]|\\.)+)/(?!\S)")
+_PATTERN = re.compile(r"(?<!\S)(-?)(?:(title|author|url):)?/((?:[^/\\]|\\.)+)/(?!\S)", re.IGNORECASE)
 _MORE = re.compile(r"(?<!\S)(-?)(lang|url|longer):(\"[^\"]*\"|\S*)", re.IGNORECASE)
+#: What looks like a regular expression but isn't one; phrases are skipped.
+_LEFTOVER = re.compile(r"\"[^\"]*\"|(?<!\S)(-?(?:(?:title|author):)?/\S*)", re.IGNORECASE)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,11 +115,18 @@ class ConditionError(ValueError):
         self.text = text
 
 
+class TooManyPatternsError(ConditionError):
+    """A condition has more than :data:`PATTERNS_MAX` regular expressions."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class PatternFilter:
-    """A regular expression; ``where``: empty for the title, the author or the address."""
+    """A regular expression; ``where``: empty for the title, the author or the address.
 
-    pattern: Pattern
+    It is compiled when it is needed, because a process keeps only so many automatons.
+    """
+
+    pattern: str
     where: str = ""
     wanted: bool = True
 
@@ -157,10 +168,13 @@ def parse_condition(text: str) -> Condition:
 
     def take_pattern(match: re.Match[str]) -> str:
         minus, where, pattern = match.groups()
+        if len(patterns) >= PATTERNS_MAX:
+            raise TooManyPatternsError(match[0])
         try:
-            patterns.append(PatternFilter(compile_pattern(pattern), where or "", not minus))
+            compile_pattern(pattern)
         except PatternError as e:
             raise ConditionError(match[0]) from e
+        patterns.append(PatternFilter(pattern, (where or "").lower(), not minus))
         return " "
 
     def take_part(match: re.Match[str]) -> str:
@@ -173,14 +187,30 @@ def parse_condition(text: str) -> Condition:
             (urls if name == "url" else languages).append(NameFilter(value, not minus))
         return " "
 
-    query = parse_query(_MORE.sub(take_part, _PATTERN.sub(take_pattern, text)))
+    query = _parse_words(_MORE.sub(take_part, _PATTERN.sub(take_pattern, text)))
+    at_least, at_most = length
+    condition = Condition(query, tuple(patterns), tuple(urls), tuple(languages), (at_least, at_most))
+    if condition.is_empty and text.strip():  # signs alone
+        raise ConditionError(text)
+    return condition
+
+
+def _parse_words(text: str) -> SearchQuery:
+    """Return the query that is left of a condition, if a rule can use all of it."""
+    if leftover := next(filter(None, (match[1] for match in _LEFTOVER.finditer(text))), ""):
+        raise ConditionError(leftover)
+    query = parse_query(text)
     for note in query.notes:
         raise ConditionError(note.text if note.why is not NoteReason.TOO_MANY else text)
     for state, word in ((query.read, "is:read"), (query.starred, "is:starred")):
         if state is not None:
             raise ConditionError(word)
-    at_least, at_most = length
-    return Condition(query, tuple(patterns), tuple(urls), tuple(languages), (at_least, at_most))
+    return query
+
+
+def count_patterns(rules: Iterable[Rule]) -> int:
+    """Return how many regular expressions the conditions of rules have."""
+    return sum(len(_PATTERN.findall(rule.query)) for rule in rules)
 
 
 class RuleEntry:
@@ -250,8 +280,9 @@ class RuleEntry:
 
     def has_pattern(self, one: PatternFilter) -> bool:
         """Return whether a part of it matches a regular expression."""
+        pattern = compile_pattern(one.pattern)
         parts = {"title": self.document.title, "author": self.document.author, "url": self.url}
-        return any(one.pattern.is_in(parts[name]) for name in ([one.where] if one.where else _FIELDS))
+        return any(pattern.is_in(parts[name]) for name in ([one.where] if one.where else _FIELDS))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

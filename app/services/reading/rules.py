@@ -16,11 +16,14 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.reading.rules import (
     FILE_KIND,
     FILE_VERSION,
+    PATTERNS_MAX,
     Condition,
     ConditionError,
     Rule,
     RulePreview,
     RuleSet,
+    TooManyPatternsError,
+    count_patterns,
     parse_condition,
     read_rules,
 )
@@ -43,6 +46,8 @@ class RuleService:
     """Edits rules, and shows what they would match.
 
     Args:
+        limit: most rules of a user.
+        patterns: most regular expressions in the rules of a user.
         tag_length: longest name of a tag, in characters.
     """
 
@@ -53,10 +58,13 @@ class RuleService:
         feeds: FeedGateway,
         engine: SearchPort,
         *,
+        limit: int,
+        patterns: int,
         tag_length: int,
     ) -> None:
         self._rules, self._folders, self._feeds = rules, folders, feeds
-        self._engine, self._tag_length = engine, tag_length
+        self._engine, self._limit = engine, limit
+        self._patterns, self._tag_length = patterns, tag_length
 
     def list_rules(self, actor: Actor) -> RuleSet:
         """Return the actor's rules in the order in which they are tried."""
@@ -79,7 +87,7 @@ class RuleService:
         Raises:
             InvalidError: the condition can't be used, or the rule does nothing.
             NotFoundError: the actor has no such rule.
-            TooLargeError: the actor has the maximum number of rules.
+            TooLargeError: the actor has the maximum number of rules, or of regular expressions in them.
             ConflictError: the rules were changed elsewhere at the same time.
         """
         require_permission(actor, Permission.TAG_EDIT)
@@ -161,7 +169,10 @@ class RuleService:
             raise InvalidError("This isn't a file of rules.", field="file") from e
         was = self._rules.find_by_user(actor.user_id)
         first = max((one.id for one in was.rules), default=0) + 1
-        rules = [self._check(rule)[0] for rule in self._rules.resolve_rules(actor.user_id, rows)]
+        known = self._rules.resolve_rules(actor.user_id, rows)
+        if known and len(was.rules) + len(known) > self._limit:
+            raise TooLargeError("You can have at most %(limit)s rules.", limit=self._limit)
+        rules = [self._check(rule)[0] for rule in known]
         if not all(rule.has_actions for rule in rules):
             raise InvalidError("This isn't a file of rules.", field="file")
         new = [dataclasses.replace(rule, id=number) for number, rule in enumerate(rules, first)]
@@ -181,6 +192,10 @@ class RuleService:
         return self._rules.preview(actor.user_id, rule, condition, self._engine)
 
     def _store(self, actor: Actor, rules: Sequence[Rule], was: RuleSet) -> None:
+        if count_patterns(rules) > max(self._patterns, count_patterns(was.rules)):
+            raise TooLargeError(
+                "Your rules can have at most %(limit)s regular expressions in all.", limit=self._patterns
+            )
         self._rules.store_rules(actor.user_id, rules, was, clock.now().date())
         log.info("rules_stored", user_id=actor.user_id, count=len(rules))
 
@@ -189,6 +204,10 @@ class RuleService:
         query = normalise_query(check_text(rule.query, "query", limit=4 * QUERY_MAX, empty=True))
         try:
             condition = parse_condition(query)
+        except TooManyPatternsError as e:
+            raise InvalidError(
+                "A condition can have at most %(most)s regular expressions.", field="query", most=PATTERNS_MAX
+            ) from e
         except ConditionError as e:
             raise InvalidError(
                 "This part of the condition can't be used in a rule: %(part)s", field="query", part=e.text
