@@ -17,6 +17,7 @@ class StreamFeedServices(AccountServices, ReadingServices):
         return StreamFeedService(
             tokens=self.tokens,
             reading=self.reading,
+            entries=self.gateways.entries,
             secrecy=self.gateways.secrecy,
             stream_feeds=self.gateways.stream_feeds,
             rows=self.settings.stream_feed_rows,

@@ -306,6 +306,7 @@ def test_another_address_of_the_site_keeps_the_login_and_another_site_does_not(
         FetchOptions(headers="If-None-Match: x"),
         FetchOptions(headers="\n".join(f"X-{n}: 1" for n in range(100))),
         FetchOptions(headers="X-Long: " + "x" * 2001),
+        FetchOptions(token="x", headers="\n".join(f"X-{n}: 1" for n in range(16))),
         FetchOptions(time_limit=0),
         FetchOptions(time_limit=61),
     ],
@@ -455,3 +456,9 @@ def test_without_its_login_the_copy_is_not_fetched(
     # The right key ends it.
     pull(services, web, own)
     assert services.gateways.feeds.get(own).error is None
+
+
+def test_equal_headers_keep_their_own_values() -> None:
+    stored = FetchOptions(headers="X-K: a\nX-K: b\nX-L: c")
+    assert stored.fill_headers(stored.mask_headers()) == stored.headers
+    assert stored.fill_headers("X-K: new\nX-K: ••••••••") == "X-K: new\nX-K: b"

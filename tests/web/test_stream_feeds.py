@@ -19,6 +19,8 @@ from app import clock
 from app.bootstrap.services import Services
 from app.mappers.mongo.store import Doc
 from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
 from app.web.assets.compress import MIN_BYTES
 from tests.support.reader import PASSWORD, add_user, document_count, follow, pull, rss
 from tests.web.conftest import Visitor
@@ -242,3 +244,55 @@ def test_W11_an_address_needs_the_password_unless_it_was_entered_recently(
     assert refused.status_code == 400
     assert not db.tokens.count_documents({})
     assert len(_make(ann, name="x", proof=PASSWORD)) == 2
+
+
+def test_W22_shares_that_are_not_public_are_left_out(
+    ann: Visitor, me: Actor, services: Services, db: Any
+) -> None:
+    """Ann may read them, but not everyone who knows the address."""
+    bob = add_user(services, "bob")
+    for who in (me, bob):
+        services.following.update_profile(
+            who, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=True
+        )
+    services.following.follow(me, "bob")
+    for who in (me, bob):
+        for audience in Audience:
+            services.sharing.publish_post(
+                who, "", f"{audience.value} words of {who.user_id}", audience=audience
+            )
+    for stream, theirs in (("following", bob), ("all", bob), ("shares", me)):
+        page = services.reading.load_page(me, StreamQuery(StreamRef.parse(stream)))
+        assert any("followers" in row.excerpt for row in page.rows), f"{stream}: Ann sees more"
+        for path in _make(ann, stream, name="x"):
+            text = _get(ann, path).text
+            assert f"public words of {theirs.user_id}" in text, stream
+            assert "followers words" not in text, stream
+            assert "private words" not in text, stream
+
+
+def test_W22_entries_with_access_keys_are_left_out(
+    ann: Visitor, me: Actor, services: Services, db: Any
+) -> None:
+    _write(services, me, [("Open", "<p>x</p>"), ("Paid", "<p>x</p>")])
+    paid = {"enclosures": [{"url": "https://cdn.example.org/private/4f8a91c2d7e03b56a1f09c8e.mp3"}]}
+    db.entries.update_one({"title": "Paid"}, {"$set": paid})
+    assert _titles(ann, _make(ann)[0]) == ["Open"]
+
+
+def test_polls_of_others_leave_the_owners_programs_their_quota(
+    ann: Visitor, me: Actor, services: Services
+) -> None:
+    _write(services, me, [("One", "<p>x</p>")])
+    atom, _json = _make(ann)
+    token = ann.post("/settings/apps/token", {"name": "Script", "read": "1", "days": "30"}).text
+    (api,) = re.findall(r'<code id="v-secret"[^>]*>([^<]+)</code>', token)
+    limit, key = services.settings.api_per_minute, f"feed:{_token_id(services, me)}"
+    for _ in range(limit):
+        services.limiter.count_request(key, limit, 60)
+    assert _get(ann, atom).status_code == 429
+    assert _get(ann, "/api/v1/subscriptions", Authorization=f"Bearer {api}").status_code == 200
+
+
+def _token_id(services: Services, me: Actor) -> int:
+    return next(token.id for token in services.tokens.list_tokens(me) if token.stream)

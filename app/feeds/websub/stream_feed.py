@@ -57,8 +57,6 @@ def _add_entry(node: etree._Element, row: EntryRow, origin: str) -> None:
         content.set(LANGUAGE, row.language)
     source = etree.SubElement(node, f"{{{atom.NAMESPACE}}}source")
     add_element(source, "title", row.feed_title)
-    for tag in row.tags:
-        add_element(node, "category", "", term=atom.clean_text(tag.name))
 
 
 def render_json_feed(feed: StreamFeed, origin: str) -> bytes:
@@ -92,7 +90,6 @@ def _item(row: EntryRow, origin: str) -> dict[str, Any]:
         "date_published": format_time(row.published or row.at),
         "authors": [{"name": row.author or row.feed_title}],
         **({"language": row.language} if row.language else {}),
-        **({"tags": [tag.name for tag in row.tags]} if row.tags else {}),
         **({"attachments": files} if files else {}),
     }
 

@@ -37,6 +37,7 @@ class FetchSecrets:
             InvalidError: this server has no key, or a header isn't allowed (S12).
         """
         names = {name.lower() for name, _ in check_headers(options.parse_headers())}
+        check_headers(options.build_headers())  # as each fetch does
         if taken := sorted(names & _FIELDS):
             raise InvalidError("Use the field for the header %(header)s.", field="headers", header=taken[0])
         if not self._key:

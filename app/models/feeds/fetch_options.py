@@ -70,9 +70,15 @@ class FetchOptions:
 
     def fill_headers(self, masked: str) -> str:
         """Return headers as a form sent them, with the values from here where it sent a mask."""
-        known = {name.lower(): value for name, value in self.parse_headers()}
-        sent = FetchOptions(headers=masked).parse_headers()
-        return "\n".join(f"{n}: {known.get(n.lower(), '') if v == MASK else v}" for n, v in sent)
+        known: dict[str, list[str]] = {}
+        for name, value in reversed(self.parse_headers()):
+            known.setdefault(name.lower(), []).append(value)
+        filled = []
+        for name, value in FetchOptions(headers=masked).parse_headers():
+            stored = known.get(name.lower())  # of equal names, each has its own value
+            before = stored.pop() if stored else ""
+            filled.append(f"{name}: {before if value == MASK else value}")
+        return "\n".join(filled)
 
 
 #: Stands for the stored value of a header.

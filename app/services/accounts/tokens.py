@@ -223,7 +223,10 @@ class TokenService:
         found = self._tokens.find_feed_caller(secret, client.agent)
         if found is None:
             raise NotFoundError("This feed address doesn't exist, or its owner has revoked it.")
-        return self._known(found)
+        # Apart from the owner's programs, which others with the address mustn't slow down.
+        limit = self._settings.api_per_minute
+        refuse_after(self._limiter.count_request(f"feed:{found.token.id}", limit, _MINUTE).wait)
+        return found
 
     def get_fever_caller(self, key: str, client: Client) -> Caller:
         """Return the caller that a Fever key belongs to, and count the request.

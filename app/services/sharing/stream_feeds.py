@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from app import logs
 from app.errors import InvalidError
+from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.secrecy import SecrecyGateway
 from app.gateways.sharing.stream_feeds import StreamFeedGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.accounts.token import Token
 from app.models.accounts.user import Session
-from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.reading.entry import EntryKey
+from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
 from app.models.sharing.pages import FeedFormat
 from app.models.sharing.stream_feeds import StreamDocument, StreamFeed
 from app.services.access import require_permission
@@ -34,8 +36,9 @@ def build_path(secret: str, form: FeedFormat) -> str:
 class StreamFeedService:
     """Makes secret addresses of lists, and the feeds behind them.
 
-    Everyone who knows such an address can read the feed. So it leaves out entries of feeds that its owner
-    may not share: private ones, and those with a login or a secret address.
+    Everyone who knows such an address can read the feed. So it shows only what its owner may share with
+    everyone. It leaves out feeds that are private or have a login or a secret address, entries with access
+    keys in their links, and shares that aren't public.
 
     Args:
         rows: entries per feed.
@@ -46,12 +49,13 @@ class StreamFeedService:
         *,
         tokens: TokenService,
         reading: ReadingService,
+        entries: EntryGateway,
         secrecy: SecrecyGateway,
         stream_feeds: StreamFeedGateway,
         rows: int,
     ) -> None:
         self._tokens, self._reading, self._secrecy = tokens, reading, secrecy
-        self._stream_feeds, self._rows = stream_feeds, rows
+        self._entries, self._stream_feeds, self._rows = entries, stream_feeds, rows
 
     def make_address(
         self, actor: Actor, session: Session, name: str, stream: str, *, proof: str = ""
@@ -89,15 +93,30 @@ class StreamFeedService:
         caller = self._tokens.get_feed_caller(secret, client)
         ref = StreamRef.parse(caller.token.stream)
         rows = self._reading.load_page(caller.actor, _query(ref, self._rows)).rows
-        secret_ids = self._secrecy.find_secret(caller.user.id, sorted({row.feed_id for row in rows}))
         feed = StreamFeed(
             token_id=caller.token.id,
             title=caller.token.name,
             url=build_path(secret, form),
             home=f"/read/{ref}",
-            rows=tuple(row for row in rows if row.feed_id not in secret_ids and row.lost is None),
+            rows=self._keep_public(caller.user.id, rows),
         )
         return self._stream_feeds.render(feed, form, etags)
+
+    def _keep_public(self, user_id: int, rows: Sequence[EntryRow]) -> tuple[EntryRow, ...]:
+        """Return the rows that everyone may see."""
+        # As a stranger sees them: without shares that aren't public, and without the entries of such shares.
+        seen = self._entries.find_with_bodies(None, [EntryKey(row.id, row.feed_id, 0, 0) for row in rows])
+        feeds = {row.feed_id for row in rows} | {e.of.feed_id for e in seen.values() if e.of is not None}
+        secret = self._secrecy.find_secret(user_id, sorted(feeds))
+
+        def is_public(row: EntryRow) -> bool:
+            entry = seen.get(row.id)
+            if entry is None or entry.lost is not None or row.lost is not None:
+                return False
+            root = entry.feed_id if entry.of is None else entry.of.feed_id
+            return not ({row.feed_id, root} & secret or self._secrecy.has_access_key(entry))
+
+        return tuple(row for row in rows if is_public(row))
 
 
 def _query(ref: StreamRef, limit: int) -> StreamQuery:
