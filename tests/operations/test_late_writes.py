@@ -50,7 +50,7 @@ def check_late(cell_db: Database[Any]) -> None:
     found = {doc["entry_id"]: doc["text"] for doc in cell_db["marks"].find({"user_id": ANN})}
     assert found == {1000: "late", 1002: "x" * 200}
     assert {name: len(docs) for name, docs in support.load(cell_db, ANN).items() if name != "marks"} == {
-        name: {"recentreads": 1, "personal_exports": 1, "folders": 4}.get(name, 3)
+        name: {"recentreads": 1, "personal_exports": 1, "rules": 1, "folders": 4}.get(name, 3)
         for name in person_documents.NAMES
         if name != "marks"
     }

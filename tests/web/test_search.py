@@ -69,7 +69,8 @@ def test_a_row_shows_the_place_that_was_found(
     pull(services, [feed_id], {url: rss("Long", [("Long one", html)])})
     services.indexing.run(clock.now(), 30)
     page = ann.get("/search?q=hidden+gem", follow_redirects=True).text
-    assert re.search(r"· ….*before\. Then a <mark>hidden</mark> <mark>gem</mark> &amp; more\. After", page)
+    passage = r'"text">….*before\. Then a <mark>hidden</mark> <mark>gem</mark> &amp; more\. After'
+    assert re.search(passage, page)
 
 
 def test_another_form_of_a_word_is_marked_and_shown(ann: Visitor, services: Services, garden: Actor) -> None:
