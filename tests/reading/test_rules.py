@@ -115,7 +115,7 @@ def _try_only(services: Services, actor: Actor, feed_id: int) -> None:
     gateway = services.gateways.rules
     since = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     (feed,) = [one for one in gateway.find_news(since, 0, 10) if one.id == feed_id]
-    readers = gateway.find_readers([feed]).get(feed_id, [])
+    readers = gateway.find_readers([feed])[0].get(feed_id, [])
     mine = [one for one in readers if one.user_id == actor.user_id]
     runner = services.rule_runner
     work = rule_runner._Round(clock.now(), {"feeds": 0, "entries": 0, "matches": 0})

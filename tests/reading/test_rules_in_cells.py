@@ -11,9 +11,11 @@ from pymongo.database import Database
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
+from app.models.operations.cells import HOME, PlaceState
 from app.models.reading.rules import Rule, RuledReader
+from app.services.reading import rule_runner
 from tests.reading.test_rules import bring, subscribe
-from tests.support.cells import SecondCell, cell_db, move, second_cell, settings
+from tests.support.cells import SecondCell, cell_db, move, second_cell, settings, wait_until
 from tests.support.reader import add_user
 
 __all__ = ["cell_db", "second_cell", "settings"]
@@ -65,5 +67,85 @@ def test_a_person_in_two_cells_is_one_reader_with_rules(
             {"_id": copy["_id"]}, {**copy, "ruled": ruled}, upsert=True
         )
         cell_db["subscriptions"].update_one({"_id": copy["_id"]}, {"$set": {"ruled": 4}})
-        found = services.mappers.subscriptions.find_ruled([feed_id])
+        found, is_complete = services.mappers.subscriptions.find_ruled([feed_id])
+        assert is_complete
         assert found == [RuledReader(ann.user_id, feed_id, max(ruled, 4), "", (), False, False)]
+
+
+def _find_read(services: Services, actor: Actor, feed_id: int) -> bool:
+    (mine,) = services.gateways.subscriptions.find_by_user(actor.user_id, [feed_id])
+    return mine.state.is_read(1)
+
+
+def _bring_later(services: Services, minutes: int) -> dt.datetime:
+    """Bring news of a feed without readers with rules, and return the time."""
+    later = clock.now() + dt.timedelta(minutes=minutes)
+    eve = services.gateways.accounts.find_by_name("eve")
+    actor = Actor(eve) if eve is not None else add_user(services, "eve")
+    with clock.set_source(lambda: later):
+        feed_id = subscribe(services, actor, f"https://feeds.example/{minutes}")
+        bring(services, feed_id, "else", url=f"https://feeds.example/{minutes}")
+    return later
+
+
+def test_rules_catch_up_on_what_people_of_a_dead_cell_missed(
+    services: Services, second_cell: SecondCell, ann: Actor
+) -> None:
+    bob = add_user(services, "bob")
+    for who in (ann, bob):
+        services.rules.save(who, Rule(0, "", "football", read=True))
+        feed_id = subscribe(services, who)
+    runner = services.rule_runner
+    runner.run(clock.now(), seconds=30)
+    bring(services, feed_id, "football")
+    second_cell.kill()
+    try:
+        for minutes in (10, 20):
+            later = _bring_later(services, minutes)
+            assert runner.run(later, seconds=30)["matches"] == (minutes == 10), "Bob's rules are tried"
+        place = services.gateways.rules.get_place()
+        assert place is not None
+        assert place.missed_at is not None
+        assert _find_read(services, bob, feed_id)
+        assert runner.find_due_jobs(later + rule_runner.OVERLAP) != []
+    finally:
+        second_cell.start()
+    wait_until(lambda: not _find_read(services, ann, feed_id))
+    later += dt.timedelta(minutes=10)
+    wait_until(lambda: services.mappers.subscriptions.find_ruled([feed_id])[1])
+    assert runner.find_due_jobs(later) != [], "without any news"
+    assert runner.run(later, seconds=30)["matches"] == 1
+    assert _find_read(services, ann, feed_id)
+    assert runner.find_due_jobs(later + dt.timedelta(minutes=10)) == []
+
+
+def test_rules_catch_up_on_what_someone_missed_while_being_moved(
+    services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rule_runner, "FEEDS", 1)
+    services.rules.save(ann, Rule(0, "", "football", read=True))
+    feed_id = subscribe(services, ann)
+    runner = services.rule_runner
+    runner.run(clock.now(), seconds=30)
+    bring(services, feed_id, "football")
+    place = services.cells.places.read_place(ann.user_id)
+    assert place is not None
+    moving = services.cells.places.update(place, state=PlaceState.MIGRATING, to=HOME)
+    assert moving is not None
+    services.cells.forget_places()
+    for minutes in (10, 20):
+        later = _bring_later(services, minutes)
+        runner.run(later, seconds=30)
+    assert not _find_read(services, ann, feed_id)
+    assert services.cells.places.update(moving, state=PlaceState.NORMAL, to="") is not None
+    services.cells.forget_places()
+    later += dt.timedelta(minutes=10)
+    assert runner.find_due_jobs(later) != []
+    turns = iter([False, True])  # it ends after the first of the feeds with missed news
+    assert runner.run(later, seconds=30, is_stopping=lambda: next(turns))["matches"] == 1
+    assert _find_read(services, ann, feed_id)
+    for is_left in (True, False):
+        found = services.gateways.rules.get_place()
+        assert found is not None
+        assert (found.missed_at is not None) is is_left
+        runner.run(later, seconds=30)

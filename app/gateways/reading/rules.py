@@ -22,7 +22,7 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
 from app.mappers.reading.entry_keys import to_millis
-from app.mappers.reading.rules import RuleMapper
+from app.mappers.reading.rules import NewsPlace, RuleMapper
 from app.mappers.subscriptions.folders import FolderMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
@@ -170,16 +170,23 @@ class RuleGateway(RuleMapper):
         """
         if not self._subscriptions.has_ruled():
             return False
-        place, tried_at = self.get_place() or (now - overlap, now - overlap)
-        return tried_at < place + overlap <= now or bool(self.find_news(place, LAST_ID, 1))
+        place = self.get_place() or NewsPlace(now - overlap, now - overlap)
+        if place.tried_at < place.at + overlap <= now or self.find_news(place.at, LAST_ID, 1):
+            return True
+        return place.missed_at is not None and place.tried_at + overlap <= now
 
-    def find_readers(self, news: Sequence[FeedNews]) -> dict[int, list[RuledReader]]:
-        """Return, by feed, the readers whose rules weren't tried on all of its entries yet."""
+    def find_readers(self, news: Sequence[FeedNews]) -> tuple[dict[int, list[RuledReader]], bool]:
+        """Find the readers whose rules weren't tried on all entries of these feeds yet.
+
+        Returns:
+            The readers by feed, and whether all cells are responding.
+        """
         last_seqs, found = {feed.id: feed.last_seq for feed in news}, dict[int, list[RuledReader]]()
-        for reader in self._subscriptions.find_ruled(list(last_seqs)):
+        readers, is_complete = self._subscriptions.find_ruled(list(last_seqs))
+        for reader in readers:
             if reader.ruled < last_seqs[reader.feed_id]:
                 found.setdefault(reader.feed_id, []).append(reader)
-        return found
+        return found, is_complete
 
     def compile_rules(self, user_ids: Collection[int]) -> dict[int, ReaderRules]:
         """Return the active rules of users, ready to be tried; for users without rules, none."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from bson.int64 import Int64
 from pymongo.collection import Collection as Table
@@ -24,6 +25,20 @@ from app.models.reading.rules import ACTIONS, COUNTED_DAYS, FeedNews, Rule, Rule
 
 _PLACE = "rules"
 _FLAGS = (*ACTIONS, "stop", "enabled")
+
+
+class NewsPlace(NamedTuple):
+    """Up to where all rules were tried.
+
+    Attributes:
+        at: time of the last news.
+        tried_at: when.
+        missed_at: time of the first news that some readers missed; None: nobody did.
+    """
+
+    at: dt.datetime
+    tried_at: dt.datetime
+    missed_at: dt.datetime | None = None
 
 
 class RuleMapper:
@@ -81,15 +96,27 @@ class RuleMapper:
 
     # -- the place in the news
     @translate_errors
-    def get_place(self) -> tuple[dt.datetime, dt.datetime] | None:
-        """Return the time of the news up to which all rules were tried, and when; None: they never were."""
+    def get_place(self) -> NewsPlace | None:
+        """Return up to where all rules were tried; None: they never were."""
         doc = self._places.find_one({"_id": _PLACE})
-        return (doc["news_at"], doc["tried_at"]) if doc else None
+        return NewsPlace(doc["news_at"], doc["tried_at"], doc.get("missed_at")) if doc else None
 
     @translate_errors
-    def record_place(self, at: dt.datetime, now: dt.datetime) -> None:
-        """Record the time of the news up to which all rules were tried."""
-        self._places.update_one({"_id": _PLACE}, {"$max": {"news_at": at, "tried_at": now}}, upsert=True)
+    def record_place(self, at: dt.datetime, now: dt.datetime, missed_at: dt.datetime | None = None) -> None:
+        """Record the time of the news up to which all rules were tried.
+
+        Args:
+            missed_at: the time of the first of this news that readers missed, because they were out of reach.
+        """
+        update = {"$max": {"news_at": at, "tried_at": now}}
+        missed = {"$min": {"missed_at": missed_at}} if missed_at is not None else {}
+        self._places.update_one({"_id": _PLACE}, update | missed, upsert=True)
+
+    @translate_errors
+    def settle_missed(self, was: dt.datetime, left: dt.datetime | None) -> None:
+        """Record the time of the first news that readers still miss, unless that has changed meanwhile."""
+        update: Doc = {"$set": {"missed_at": left}} if left is not None else {"$unset": {"missed_at": ""}}
+        self._places.update_one({"_id": _PLACE, "missed_at": was}, update)
 
     @translate_errors
     def find_news(self, since: dt.datetime, after: int, limit: int) -> list[FeedNews]:

@@ -276,8 +276,8 @@ class SubscriptionMapper:
         return any(self._subscriptions.read_each(_read_cell))
 
     @translate_errors
-    def find_ruled(self, feed_ids: Sequence[int]) -> list[RuledReader]:
-        """Return the readers of these feeds who have rules."""
+    def find_ruled(self, feed_ids: Sequence[int]) -> tuple[list[RuledReader], bool]:
+        """Return the readers of these feeds who have rules, and whether all cells are responding."""
         query = {"feed_id": {"$in": list(feed_ids)}, **_RULED}
         shown = dict.fromkeys(("user_id", "feed_id", "ruled", "title", "folder_ids", "person", "notify"), 1)
 
@@ -298,11 +298,12 @@ class SubscriptionMapper:
 
         readers = dict[tuple[int, int], RuledReader]()
         # Someone who is being moved is in two cells.
-        for one in itertools.chain.from_iterable(self._subscriptions.read_each(_read_cell)):
+        by_cell = self._subscriptions.read_each(_read_cell)
+        for one in itertools.chain.from_iterable(by_cell):
             known = readers.get((one.user_id, one.feed_id))
             if known is None or known.ruled < one.ruled:
                 readers[one.user_id, one.feed_id] = one
-        return list(readers.values())
+        return list(readers.values()), self._has_all(by_cell)
 
     @translate_errors
     def start_rules(self, user_id: int, last_seqs: Mapping[int, int]) -> None:
@@ -533,9 +534,13 @@ class SubscriptionMapper:
             ]
         if operations:
             done = self._subscriptions.read_each(lambda one: one.bulk_write(operations, ordered=True))
-            if self._subscriptions.is_spread and len(done) < self._subscriptions.store_count:
+            if not self._has_all(done):
                 # A cell isn't responding: the relay does this once it does.
                 add_missed_feeds(self._subscriptions.home, list(starts))
+
+    def _has_all(self, by_cell: Sequence[object]) -> bool:
+        """Return whether there is a result of each store."""
+        return not self._subscriptions.is_spread or len(by_cell) >= self._subscriptions.store_count
 
     @translate_errors
     def mark(self, user_id: int, feed_id: int, seqs: Sequence[int], *, read: bool) -> ReadState | None:

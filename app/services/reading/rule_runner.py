@@ -36,12 +36,19 @@ class _Round:
     Attributes:
         rules: by user. titles: by feed.
         done: counts of feeds, entries and matches.
+        is_missed: whether some readers were out of reach.
     """
 
     now: dt.datetime
     done: dict[str, int]
     rules: Mapping[int, ReaderRules] = dataclasses.field(default_factory=dict)
     titles: Mapping[int, str] = dataclasses.field(default_factory=dict)
+    is_missed: bool = False
+
+    def take_missed(self) -> bool:
+        """Return whether readers were out of reach since the last call."""
+        was, self.is_missed = self.is_missed, False
+        return was
 
 
 class RuleRunner:
@@ -64,29 +71,48 @@ class RuleRunner:
     ) -> dict[str, int]:
         """Try rules on news for at most ``seconds``; the next run continues."""
         end, work = time.monotonic() + seconds, _Round(now, {"feeds": 0, "entries": 0, "matches": 0})
-        place, _ = self._gateway.get_place() or (now, now)
+        found = self._gateway.get_place()
+        place, missed_at = (found.at, found.missed_at) if found else (now, None)
         since, after = place - OVERLAP, 0
         while news := self._gateway.find_news(since, after, FEEDS):
             self._try_feeds(news, work)
             since, after = news[-1].at, news[-1].id
-            self._gateway.record_place(since, now)
+            self._gateway.record_place(since, now, news[0].at if work.take_missed() else None)
             if time.monotonic() >= end or is_stopping():
                 break
         else:
             self._gateway.record_place(max(since, place), now)
+            if missed_at is not None:
+                self._try_missed(missed_at, work, lambda: time.monotonic() >= end or is_stopping())
         log.info("rules_tried", **work.done)
         return work.done
 
-    def _try_feeds(self, news: Sequence[FeedNews], work: _Round) -> None:
-        readers = self._gateway.find_readers(news)
+    def _try_missed(self, missed_at: dt.datetime, work: _Round, is_over: Callable[[], bool]) -> None:
+        """Try rules again on news that readers missed, because they were moved or their cell was down."""
+        since, after, left, are_all_up = missed_at, 0, None, True
+        while are_all_up and (news := self._gateway.find_news(since, after, FEEDS)):
+            are_all_up = self._try_feeds(news, work)
+            if work.take_missed():
+                left = left or news[0].at
+            since, after = news[-1].at, news[-1].id
+            if is_over():
+                left = left or since
+                break
+        self._gateway.settle_missed(missed_at, left)
+
+    def _try_feeds(self, news: Sequence[FeedNews], work: _Round) -> bool:
+        """Try rules on news; return whether all cells are responding."""
+        readers, are_all_up = self._gateway.find_readers(news)
+        work.is_missed |= not are_all_up
         if not readers:
-            return
+            return are_all_up
         work.rules = self._gateway.compile_rules({one.user_id for some in readers.values() for one in some})
         work.titles = self._gateway.find_titles(list(readers))
         for feed in news:
             if feed.id in readers:
                 work.done["feeds"] += 1
                 self._try_feed(feed, readers[feed.id], work)
+        return are_all_up
 
     def _try_feed(self, feed: FeedNews, readers: Sequence[RuledReader], work: _Round) -> None:
         left = list(readers)
@@ -117,6 +143,7 @@ class RuleRunner:
                 else:
                     passed.append((reader, upto))
             except (MovingError, CellError):
+                work.is_missed = True
                 continue  # a later run tries again
             left.append(reader._replace(ruled=upto))
         self._gateway.pass_entries(passed)
