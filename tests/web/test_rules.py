@@ -76,6 +76,20 @@ def test_what_cannot_be_a_rule_is_refused_with_a_sentence(
     assert _rule_ids(services, actor) == []
 
 
+def test_a_rule_keeps_feeds_and_folders_that_are_gone(ann: Visitor, actor: Actor, services: Services) -> None:
+    feed_id, folder = subscribe(services, actor), services.folders.create(actor, "News")
+    rule = services.rules.save(actor, Rule(0, "", "football", (feed_id,), (folder.id,), read=True))
+    services.subscriptions.unsubscribe(actor, feed_id)
+    services.folders.delete(actor, folder.id)
+    page = BeautifulSoup(ann.get(f"/settings/rules/{rule.id}").text, "lxml")
+    chosen = {str(one["value"]): one.text for one in page.select("#f-scope option[selected]")}
+    assert chosen == {f"feed/{feed_id}": "No longer subscribed", f"folder/{folder.id}": "Deleted folder"}
+    form = {"id": str(rule.id), "query": "football", "read": "1", "scope": list(chosen)}
+    assert ann.post("/settings/rules", form).status_code == 303
+    (kept,) = services.rules.list_rules(actor).rules
+    assert (kept.feeds, kept.folders) == (rule.feeds, rule.folders)
+
+
 def test_the_preview_stores_nothing(ann: Visitor, actor: Actor, services: Services) -> None:
     feed_id = subscribe(services, actor)
     bring(services, feed_id, "Football now", "Chess")

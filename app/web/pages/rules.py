@@ -171,6 +171,8 @@ def _editor(
         folders=folders,
         feeds=feeds,
         chosen=chosen,
+        # Without them, saving could make a rule for one feed a rule for all.
+        lost=sorted(chosen - dict([*folders, *feeds]).keys()),
         preview=preview,
         error=error,
         like=like,
