@@ -348,3 +348,39 @@ def test_apps_that_sync_learn_of_marks_by_rules(services: Services) -> None:
     changes = services.store.database["changes"]
     assert changes.count_documents({"user_id": ann.user_id}) > 0
     assert changes.count_documents({"user_id": ben.user_id}) == 0
+
+
+@pytest.mark.parametrize("is_stopping", [False, True])
+def test_a_run_over_its_time_goes_on_where_it_stopped(services: Services, is_stopping: bool) -> None:
+    people = [add_user(services, name) for name in ("ann", "ben", "eve")]
+    feeds = [subscribe(services, actor, f"{URL}{n}") for n in range(2) for actor in people][::3]
+    for actor in people:
+        services.rules.save(actor, Rule(0, "", "football", star=True))
+    for n, feed_id in enumerate(feeds):
+        bring(services, feed_id, "football", url=f"{URL}{n}")
+    runner, matches = services.rule_runner, list[int]()
+    for number in range(6):
+        assert services.rule_runner.find_due_jobs(clock.now()) != [], number
+        seconds = 30 if is_stopping else 0
+        matches.append(runner.run(clock.now(), seconds, lambda: is_stopping)["matches"])
+    assert matches == [1] * 6
+    _try(services)
+    assert services.rule_runner.find_due_jobs(clock.now()) == []
+    for actor in people:
+        assert [_states(services, actor, feed_id) for feed_id in feeds] == [{"football": "starred"}] * 2
+
+
+def test_rules_that_take_too_long_pass_entries(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann, ben = add_user(services), add_user(services, "ben")
+    feed_id = _both_subscribe(services, [ann, ben])
+    for actor in (ann, ben):
+        services.rules.save(actor, Rule(0, "", "football", star=True))
+    bring(services, feed_id, "football 1", "football 2", "football 3")
+    monkeypatch.setattr(rule_runner, "USER_SECONDS", 0.0)
+    monkeypatch.setattr(rule_runner, "ENTRY_SECONDS", 0.0)
+    assert _try(services)["matches"] == 2  # the first entry of each
+    monkeypatch.undo()
+    assert _try(services)["matches"] == 0
+    assert services.rule_runner.find_due_jobs(clock.now()) == []
+    for actor in (ann, ben):
+        assert sorted(_states(services, actor, feed_id).values()) == ["", "", "starred"]

@@ -25,6 +25,8 @@ log = logs.get(__name__)
 FEEDS = 200
 #: Pulls store their news a little after its time, so the last news is looked through again.
 OVERLAP = dt.timedelta(minutes=2)
+#: CPU time that the rules of one user may take in a run, and more per entry. Entries above it are passed.
+USER_SECONDS, ENTRY_SECONDS = 2.0, 0.02
 #: Called with user, feed, number of entries and the time of the news.
 Notify = Callable[[int, int, int, dt.datetime], None]
 
@@ -37,10 +39,18 @@ class _Round:
         rules: by user. titles: by feed.
         done: counts of feeds, entries and matches.
         is_missed: whether some readers were out of reach.
+        is_over: whether the round must end; it does after the next reader.
+        is_begun: a reader's rules were tried, so the next run goes on from another place.
+        open_feed: the feed at which the round ended before its last reader.
+        left: by user, the seconds that their rules may still take.
     """
 
     now: dt.datetime
     done: dict[str, int]
+    is_over: Callable[[], bool] = lambda: False
+    is_begun: bool = False
+    open_feed: FeedNews | None = None
+    left: dict[int, float] = dataclasses.field(default_factory=dict)
     rules: Mapping[int, ReaderRules] = dataclasses.field(default_factory=dict)
     titles: Mapping[int, str] = dataclasses.field(default_factory=dict)
     is_missed: bool = False
@@ -70,24 +80,33 @@ class RuleRunner:
         self, now: dt.datetime, seconds: float, is_stopping: Callable[[], bool] = lambda: False
     ) -> dict[str, int]:
         """Try rules on news for at most ``seconds``; the next run continues."""
-        end, work = time.monotonic() + seconds, _Round(now, {"feeds": 0, "entries": 0, "matches": 0})
+        end = time.monotonic() + seconds
+        work = _Round(now, {"feeds": 0, "entries": 0, "matches": 0})
+        work.is_over = lambda: time.monotonic() >= end or is_stopping()
         found = self._gateway.get_place()
         place, missed_at = (found.at, found.missed_at) if found else (now, None)
         since, after = place - OVERLAP, 0
         while news := self._gateway.find_news(since, after, FEEDS):
             self._try_feeds(news, work)
+            if work.open_feed is not None:
+                # The next run finds this feed again, and the readers who are left.
+                at, is_missed = work.open_feed.at, work.take_missed() or work.open_feed.at <= place
+                self._gateway.record_place(
+                    at - dt.timedelta(milliseconds=1), now, news[0].at if is_missed else None
+                )
+                break
             since, after = news[-1].at, news[-1].id
             self._gateway.record_place(since, now, news[0].at if work.take_missed() else None)
-            if time.monotonic() >= end or is_stopping():
+            if work.is_over():
                 break
         else:
             self._gateway.record_place(max(since, place), now)
             if missed_at is not None:
-                self._try_missed(missed_at, work, lambda: time.monotonic() >= end or is_stopping())
+                self._try_missed(missed_at, work)
         log.info("rules_tried", **work.done)
         return work.done
 
-    def _try_missed(self, missed_at: dt.datetime, work: _Round, is_over: Callable[[], bool]) -> None:
+    def _try_missed(self, missed_at: dt.datetime, work: _Round) -> None:
         """Try rules again on news that readers missed, because they were moved or their cell was down."""
         since, after, left, are_all_up = missed_at, 0, None, True
         while are_all_up and (news := self._gateway.find_news(since, after, FEEDS)):
@@ -95,8 +114,8 @@ class RuleRunner:
             if work.take_missed():
                 left = left or news[0].at
             since, after = news[-1].at, news[-1].id
-            if is_over():
-                left = left or since
+            if work.open_feed is not None or work.is_over():
+                left = left or (work.open_feed.at if work.open_feed else since)
                 break
         self._gateway.settle_missed(missed_at, left)
 
@@ -111,16 +130,22 @@ class RuleRunner:
         for feed in news:
             if feed.id in readers:
                 work.done["feeds"] += 1
-                self._try_feed(feed, readers[feed.id], work)
+                if not self._try_feed(feed, readers[feed.id], work):
+                    work.open_feed = feed
+                    break
         return are_all_up
 
-    def _try_feed(self, feed: FeedNews, readers: Sequence[RuledReader], work: _Round) -> None:
-        left = list(readers)
+    def _try_feed(self, feed: FeedNews, readers: Sequence[RuledReader], work: _Round) -> bool:
+        """Try the rules of a feed's readers; return whether there was time for all of them."""
+        left, is_done = list(readers), True
         for entries in self._gateway.read_entries(feed, min(one.ruled for one in readers)):
             work.done["entries"] += len(entries)
-            left = self._try_entries(feed, entries, left, work)
+            left, is_done = self._try_entries(feed, entries, left, work)
+            if not is_done:
+                return False
         # Numbers without an entry: those of removed ones.
         self._gateway.pass_entries([(one, feed.last_seq) for one in left if one.ruled < feed.last_seq])
+        return True
 
     def _try_entries(
         self,
@@ -128,13 +153,22 @@ class RuleRunner:
         entries: Sequence[tuple[EntryKey, RuleEntry]],
         readers: list[RuledReader],
         work: _Round,
-    ) -> list[RuledReader]:
-        """Try the rules of a feed's readers on some of its entries; return the readers that are left."""
+    ) -> tuple[list[RuledReader], bool]:
+        """Try the rules of a feed's readers on some of its entries.
+
+        Returns:
+            The readers that are left, and whether there was time for all; a run tries at least one.
+        """
         upto, passed, left = entries[-1][0].seq, list[tuple[RuledReader, int]](), list[RuledReader]()
+        is_cut = False
         for reader in readers:
             if reader.ruled >= upto:
                 left.append(reader)
                 continue
+            if work.is_begun and work.is_over():
+                is_cut = True
+                break
+            work.is_begun = True
             found = self._judge(entries, reader, work)
             try:
                 if found:
@@ -147,18 +181,28 @@ class RuleRunner:
                 continue  # a later run tries again
             left.append(reader._replace(ruled=upto))
         self._gateway.pass_entries(passed)
-        return left
+        return left, not is_cut
 
     def _judge(
         self, entries: Sequence[tuple[EntryKey, RuleEntry]], reader: RuledReader, work: _Round
     ) -> list[Judged]:
-        """Return the entries that a reader's rules match."""
+        """Return the entries that a reader's rules match, as far as the user's time allows."""
         mine = work.rules[reader.user_id]
         feed = mine.make_feed(reader, reader.title or work.titles.get(reader.feed_id, ""))
         if not mine.compiled.select_rules(feed):
             return []
-        new = ((key, entry) for key, entry in entries if key.seq > reader.ruled)
-        judged = (Judged(key, mine.compiled.judge_entry(entry, feed)) for key, entry in new)
+        new = [(key, entry) for key, entry in entries if key.seq > reader.ruled]
+        judged, left = list[Judged](), work.left.get(reader.user_id, USER_SECONDS)
+        for number, (key, entry) in enumerate(new):
+            if left < 0:
+                log.warning(
+                    "rules_too_slow", user_id=reader.user_id, feed_id=reader.feed_id, passed=len(new) - number
+                )
+                break
+            start = time.thread_time()
+            judged.append(Judged(key, mine.compiled.judge_entry(entry, feed)))
+            left += ENTRY_SECONDS - (time.thread_time() - start)
+        work.left[reader.user_id] = min(left, USER_SECONDS)
         return [one for one in judged if one.verdict.rules]
 
     def _apply(
