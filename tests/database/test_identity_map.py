@@ -220,9 +220,10 @@ def test_threads_of_the_layers_below_run_in_the_context_of_their_caller() -> Non
             }
             if names & starts and "copy_context" not in names:
                 bare.append(module)
-    # They renew a lock and leases, and note what was read, which the same request never reads.
+    # They renew a lock and leases, ping cells, and note what was read, which the same request never reads.
     assert sorted(bare) == [
         "app.gateways.reading.recent_reads",
+        "app.mappers.mongo.cells",
         "app.mappers.mongo.migrations.migrator",
         "app.services.sync.idempotency",
     ]

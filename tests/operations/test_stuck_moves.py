@@ -54,6 +54,7 @@ def test_moves_that_fail_make_room_for_others(
                     services.mover.run(user_id, clock.now())
     finally:
         second_cell.start()
+    wait_until(lambda: services.cells.get_store(CELL).ping() is None)
     now = clock.now()
     late = add_user(services, "late").user_id
     services.mover.start(late, CELL)

@@ -311,11 +311,18 @@ class SubscriptionGateway:
         """Delete the undos that could restore a user's ended subscription to a feed."""
         self._removals.remove_by_feed(user_id, feed_id)
 
-    def _return(self, wanted: Subscription, token: str, now: dt.datetime, session: Session) -> Subscription:
+    def _return(
+        self,
+        wanted: Subscription,
+        token: str,
+        now: dt.datetime,
+        session: Session,
+        has_rules: bool | None = None,
+    ) -> Subscription:
         readers = 0 if wanted.paused else 1
         position = self._feeds.change_subscriber_count(wanted.feed_id, readers, session, now=now)
         if position is None:
-            return self._return(self._moved(wanted, token, now), token, now, session)
+            return self._return(self._moved(wanted, token, now), token, now, session, has_rules)
         # An empty state may be from before the feed's first pull, which may have happened since.
         fresh = wanted.state == ReadState()
         state = ReadState(self._start_of(position, now)) if fresh else wanted.state
@@ -323,7 +330,9 @@ class SubscriptionGateway:
         if not self._removals.remove(wanted.user_id, token, session):
             raise NotFoundError("This can no longer be undone.", undo=token)
         pending = not position.last_seq
-        return self._subscriptions.add(wanted._replace(state=state), pending=pending, session=session)
+        return self._subscriptions.add(
+            wanted._replace(state=state), pending=pending, session=session, has_rules=has_rules
+        )
 
     def _moved(self, was: Subscription, token: str, now: dt.datetime) -> Subscription:
         """Return a subscription to the feed that the original feed was merged into."""
@@ -407,7 +416,8 @@ class SubscriptionGateway:
         self, wanted: Sequence[tuple[Subscription, str]], now: dt.datetime
     ) -> list[Subscription]:
         def restore_all(session: Session) -> list[Subscription]:
-            return [self._return(mine, token, now, session) for mine, token in wanted]
+            has_rules = self._subscriptions.has_rules(wanted[0][0].user_id, session)
+            return [self._return(mine, token, now, session, has_rules) for mine, token in wanted]
 
         try:
             return self._cells.run_in_transaction(wanted[0][0].user_id, restore_all)

@@ -67,22 +67,31 @@ class SubscriptionMapper:
         self._rules = cells.get_table("rules")
 
     @translate_errors
-    def add(self, subscription: Subscription, *, pending: bool, session: Session) -> Subscription:
+    def add(
+        self,
+        subscription: Subscription,
+        *,
+        pending: bool,
+        session: Session,
+        has_rules: bool | None = None,
+    ) -> Subscription:
         """Store a new subscription; its id is assigned here.
 
         Args:
             pending: the feed has no entries yet, so its first pull sets where reading starts.
+            has_rules: of :meth:`has_rules`, if the caller has it.
 
         Raises:
             ExistsError: the user already subscribes to this feed; the transaction has ended.
         """
-        has_rules = self._has_rules(subscription.user_id, session)
+        if has_rules is None:
+            has_rules = self.has_rules(subscription.user_id, session)
         doc = _new(self._subscriptions.reserve_id(), subscription, pending=pending, has_rules=has_rules)
         try:
             self._subscriptions.get(subscription.user_id, session).insert_one(doc, session=session)
         except DuplicateKeyError as e:
             if is_duplicate(e, "_id"):
-                return self.add(subscription, pending=pending, session=session)
+                return self.add(subscription, pending=pending, session=session, has_rules=has_rules)
             raise ExistsError("You're already subscribed to this feed.", feed_id=doc["feed_id"]) from e
         return subscription._replace(id=doc["_id"])
 
@@ -101,7 +110,7 @@ class SubscriptionMapper:
         """
         new_ids = self._subscriptions.reserve_ids(len(subscriptions))
         new = [one._replace(id=new_id) for new_id, one in zip(new_ids, subscriptions, strict=True)]
-        ruled = self._has_rules(new[0].user_id, session)
+        ruled = self.has_rules(new[0].user_id, session)
         docs = [_new(one.id, one, pending=one.feed_id in pending, has_rules=ruled) for one in new]
         try:
             self._subscriptions.get(new[0].user_id, session).insert_many(docs, session=session)
@@ -261,7 +270,9 @@ class SubscriptionMapper:
         return set[int]().union(*self._subscriptions.read_each(_read_cell))
 
     # -- rules
-    def _has_rules(self, user_id: int, session: Session) -> bool:
+    @translate_errors
+    def has_rules(self, user_id: int, session: Session) -> bool:
+        """Return whether a user has rules that are switched on."""
         query = {"user_id": user_id, "on": True}
         found = self._rules.get(user_id, session).find_one(query, {"_id": 1}, session=session)
         return found is not None

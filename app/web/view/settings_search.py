@@ -123,7 +123,11 @@ SETTINGS: tuple[Setting, ...] = (
         ("f-zone", N_("Time zone"), (N_("clock"),)),
         ("o-times", N_("Time format"), (N_("Relative"), N_("Date and time"), N_("clock"))),
     ),
-    *_on("/settings/rules", ("rules", N_("Rules"), (N_("filters"), N_("hide entries"), N_("highlight")))),
+    *_on(
+        "/settings/rules",
+        ("rules", N_("Rules"), (N_("filters"), N_("hide entries"), N_("highlight"))),
+        ("rules-file", N_("Rules as a file"), ("JSON",)),
+    ),
     *_on("/settings/keys", ("single", N_("Single-key shortcuts"), (N_("speech input"), N_("turn off keys")))),
     *_on(
         "/settings/sharing",

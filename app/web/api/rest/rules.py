@@ -270,7 +270,8 @@ def get_run(actor: Actor) -> LastRun:
     return LastRun(run=_shape_run(run) if run else None)
 
 
-@add_operation("POST", "/rules/run/undo", "Undo a run", scope=Scope.MARK, tag=GROUP, status=204)
+@add_operation("POST", "/rules/run/undo", "Undo a run", scope=Scope.MARK, tag=GROUP, status=204,
+               errors=(404,))  # fmt: skip
 def undo_run(actor: Actor) -> None:
     """A job undoes what your last run changed. Later bulk actions stay."""
     get_services().rule_runs.undo_last(actor)
