@@ -46,7 +46,7 @@ CHECK_SECONDS = 1.0
 _UPLOAD = re.compile(rb"(?:PATCH|POST) /(?:api/v1/)?uploads(?:[/?][^ ]*)? HTTP/1\.[01]\r\n")
 #: Pages whose forms contain a file. Their guard accepts or refuses: ``app.web.security.sessions``.
 _FORM = re.compile(
-    rb"POST /(?:imports|packs|files|feeds/[0-9]+/icon/upload|settings/(?:avatar|files))"
+    rb"POST /(?:imports|packs|files|feeds/[0-9]+/icon/upload|settings/(?:avatar|files|rules/file))"
     rb"(?:[/?][^ ]*)? HTTP/1\.[01]\r\n"
 )
 #: Requests of programs and hubs. Their APIs accept or refuse: ``app.web.api.long_bodies``.
