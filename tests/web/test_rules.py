@@ -12,6 +12,7 @@ from bs4 import BeautifulSoup
 
 from app import clock
 from app.bootstrap.services import Services
+from app.gateways.reading import rules as rules_gateway
 from app.models.accounts.actor import Actor
 from app.models.reading.rules import Rule
 from tests.reading.test_rules import URL, bring, subscribe
@@ -102,6 +103,16 @@ def test_the_preview_stores_nothing(ann: Visitor, actor: Actor, services: Servic
     assert [a.text for a in preview.select("li a")] == ["Football now"]
     assert page.select_one(f"option[value='feed/{feed_id}'][selected]")
     assert _rule_ids(services, actor) == []
+
+
+def test_a_preview_ends_in_time_and_says_how_many_entries_it_tried(
+    ann: Visitor, actor: Actor, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring(services, subscribe(services, actor), "Football now", "Chess", "Go")
+    form = {"query": "title:/./", "read": "1", "do": "preview"}
+    assert "3 of your last 3 entries" in ann.post("/settings/rules", form).text
+    monkeypatch.setattr(rules_gateway, "PREVIEW_SECONDS", -1.0)
+    assert "1 of your last 1 entries" in ann.post("/settings/rules", form).text
 
 
 def test_lists_leave_out_hidden_entries_and_show_highlighted_ones(

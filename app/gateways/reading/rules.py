@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -68,6 +69,10 @@ class Judged:
 
     key: EntryKey
     verdict: Verdict
+
+
+#: CPU time after which a preview tries no more entries: a page waits for it.
+PREVIEW_SECONDS = 2.0
 
 
 class RuleGateway(RuleMapper):
@@ -287,10 +292,10 @@ class RuleGateway(RuleMapper):
         sources = self.select_sources(user_id, rule, condition)
         feeds = list(sources.feeds.values())
         keys = self._merger.merge_keys(feeds, KeyRequest(self._preview_entries)) if feeds else []
-        found, is_partial = self._match(user_id, keys, sources, condition, engine)
+        found, total, is_partial = self._match(user_id, keys, sources, condition, engine)
         shown = self._entries.find_rows(user_id, found[: self._preview_rows])
         rows = [(shown[key.id], sources.get_title(key.feed_id)) for key in found if key.id in shown]
-        return RulePreview(len(found), len(keys), tuple(rows), is_partial)
+        return RulePreview(len(found), total, tuple(rows), is_partial)
 
     def select_sources(self, user_id: int, rule: Rule, condition: Condition) -> Sources:
         """Return the user's feeds that a rule is for."""
@@ -317,9 +322,14 @@ class RuleGateway(RuleMapper):
         sources: Sources,
         condition: Condition,
         engine: SearchPort,
-    ) -> tuple[list[EntryKey], bool]:
-        """Return which of these entries, newest first, meet a condition."""
-        query, found, is_partial = condition.query, list(keys), False
+    ) -> tuple[list[EntryKey], int, bool]:
+        """Return which of these entries, newest first, meet a condition.
+
+        Returns:
+            The entries, how many of the newest were tried within :data:`PREVIEW_SECONDS`, and whether the
+            search index isn't complete yet.
+        """
+        query, found, is_partial, total = condition.query, list(keys), False, len(keys)
         if query.since is not None:
             found = [key for key in found if key.at >= to_millis(query.since)]
         if query.until is not None:
@@ -338,18 +348,15 @@ class RuleGateway(RuleMapper):
         if found and condition != Condition(query):
             rows = self._stored.find_rows(found)
             lengths = self._stored.find_lengths(found) if condition.length != (None, None) else {}
-            found = [
-                key
-                for key in found
-                if key.id in rows
-                and has_extras(
-                    condition,
-                    self._read_row(
-                        rows[key.id], sources.get_language(key.feed_id) or "", lengths.get(key.id, 0)
-                    ),
-                )
-            ]
-        return found, is_partial
+            wanted, found, end = found, [], time.thread_time() + PREVIEW_SECONDS
+            for number, key in enumerate(wanted):
+                if number and time.thread_time() >= end:
+                    total = keys.index(key)
+                    break
+                language, length = sources.get_language(key.feed_id) or "", lengths.get(key.id, 0)
+                if key.id in rows and has_extras(condition, self._read_row(rows[key.id], language, length)):
+                    found.append(key)
+        return found, total, is_partial
 
     def _read_row(self, entry: Entry, language: str, length: int) -> RuleEntry:
         document = self._indexing.make_document(entry, language)
