@@ -142,7 +142,7 @@ def _draw_product(browser: Browser, site: Site, filled: demo.Demo) -> None:
         page.goto("/read/all" if phone else f"/read/all?entry={filled.entry}")
         page.wait_for_load_state("networkidle")
         shot = Image.open(io.BytesIO(page.screenshot(animations="disabled", caret="hide"))).convert("RGB")
-        shot.save(LANDING / name, quality=80 if name.endswith("jpg") else 60, method=6, optimize=True)
+        shot.save(LANDING / name, quality=80 if name.endswith("jpg") else 55, method=6, optimize=True)
         context.close()
 
 

@@ -78,7 +78,9 @@ class RuleRunService:
             NotFoundError: there is no such run, or it can't be undone anymore.
         """
         require_permission(actor, Permission.TAG_EDIT)
-        run = self._find_run(actor)
+        self._request_undo(actor, run_id, self._find_run(actor))
+
+    def _request_undo(self, actor: Actor, run_id: str, run: RuleRun | None) -> None:
         was = (RunState.RUNNING, RunState.DONE)
         if run is None or not self._runs.set_state(actor.user_id, run_id, was, RunState.UNDOING):
             raise NotFoundError("This can no longer be undone.", undo=run_id)
@@ -91,8 +93,8 @@ class RuleRunService:
             NotFoundError: there is none that can be undone.
         """
         require_permission(actor, Permission.TAG_EDIT)
-        run = self._runs.find(actor.user_id)
-        self.undo(actor, run.id if run else "")
+        run = self._find_run(actor)
+        self._request_undo(actor, run.id if run else "", run)
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
         """Return the jobs of runs that have stopped before their end."""

@@ -29,6 +29,7 @@ from app.runtime import translations
 from app.runtime.translations import FOLDER, LANGUAGES, PSEUDO, pseudolocalise_text
 from app.web import problems
 from app.web.context import find_user
+from app.web.view.templates import ISOLATE
 
 __all__ = ["FOLDER", "LANGUAGES", "PSEUDO", "pseudolocalise_text"]
 
@@ -73,6 +74,7 @@ def install(app: Flask) -> None:
         script_words=get_script_words,
         LANGUAGES=LANGUAGES,
     )
+    app.jinja_env.filters[ISOLATE] = _isolate_value
 
 
 def _format_numbers_of(ngettext: Callable[..., str]) -> Callable[..., str]:
@@ -98,7 +100,11 @@ def _isolate_values_of(gettext: Callable[..., str]) -> Callable[..., str]:
 
 
 def _isolate_all(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: isolate_name(value) if type(value) is str else value for name, value in values.items()}
+    return {name: _isolate_value(value) for name, value in values.items()}
+
+
+def _isolate_value(value: object) -> object:
+    return isolate_name(value) if type(value) is str else value
 
 
 def isolate_name(text: str) -> str:

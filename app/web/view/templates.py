@@ -16,6 +16,8 @@ from app.runtime import translations
 
 #: The functions of templates that return a text's translation.
 NAMES = frozenset(("_", "gettext"))
+#: The filter that isolates a value of a sentence.
+ISOLATE = "isolated_value"
 
 
 class LanguageTemplates:
@@ -85,8 +87,13 @@ class _Translator(NodeTransformer):
         if text is None:
             return node
         form = nodes.MarkSafeIfAutoescape(nodes.Const(self._translate(text)))
-        values = [nodes.Pair(nodes.Const(pair.key), pair.value) for pair in node.kwargs]
+        values = [nodes.Pair(nodes.Const(pair.key), _isolate(pair.value)) for pair in node.kwargs]
         return nodes.Mod(form, nodes.Dict(values), lineno=node.lineno)
+
+
+def _isolate(value: nodes.Expr) -> nodes.Expr:
+    """Return a value as it stands in a sentence; see :func:`app.web.view.i18n.isolate_name`."""
+    return nodes.Filter(value, ISOLATE, [], [], None, None)
 
 
 def _get_constant_text(call: nodes.Call) -> str | None:
