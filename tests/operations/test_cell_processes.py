@@ -87,8 +87,12 @@ def test_the_updater_lets_workers_move_people_and_trim_entries(
 
         eventually(lambda: scrape("eventr_cell_users", CELL) == 1)
         assert scrape("eventr_cell_users", HOME) == 0
-        assert scrape("eventr_moves", "clean") == (
-            get_place(services, ann.user_id).state is PlaceState.CLEANING
+        # The move may be between two steps, or over already on a slow machine.
+        eventually(
+            lambda: (
+                scrape("eventr_moves", "clean") == 1
+                or get_place(services, ann.user_id).state is PlaceState.NORMAL
+            )
         )
         # The new cell settles the number of readers, and the budget is kept.
         eventually(lambda: services.gateways.feeds.get(feed).subscribers == 1)
