@@ -44,6 +44,8 @@ _BARE = re.compile(
 )
 _SPACE = re.compile(r"[^\S\t\n\r]")
 _QUOTES = "<>\"'“”«»"
+#: Labels of hosts that show the same pages, if a domain follows.
+_SAME_SITE = re.compile(r"(?:www|m|amp)\.(?=[^:]+\.)")
 #: Query parameters that may be a secret: by their name, or by the length of their value.
 _KEY_NAME = re.compile(
     r"tok|key|auth|secret|pass|pw|sig|sess|sid|user|mail|code|hash|private|jwt", re.IGNORECASE
@@ -212,6 +214,31 @@ def hash_url(url: str) -> str:
     ignored: ``www.``, the order of parameters, user names, the other scheme's port.
     """
     return xxhash.xxh3_128_hexdigest(_canonical(url).encode("utf-8", "surrogatepass"))
+
+
+def hash_page(url: str) -> int | None:
+    """Return the address key of a page: 64 bits, equal for the addresses of one article; None for no page.
+
+    Two entries with the same key are copies of one story, and two saved pages with the same key have one
+    chain root. Ignored, beside what :func:`hash_url` ignores: the host's labels ``www.``, ``m.`` and
+    ``amp.``, the order of parameters, and fragments other than ``#!`` routes. The key is signed, as MongoDB
+    stores it. Keys are stored, so a change here must not change the keys of common addresses.
+    """
+    address, _, fragment = url.strip().partition("#")
+    scheme, mark, _ = address.partition("://")
+    if not mark or scheme.lower() not in _PORTS:
+        return None
+    page, _, query = _canonical(f"{scheme.lower()}://{address[len(scheme) + 3 :]}").partition("?")
+    place, slash, path = page.partition("/")
+    user, at, host = place.rpartition("@")
+    if not host or page.startswith(f"{scheme.lower()}://"):  # left as it was: it can't be read
+        return None
+    while match := _SAME_SITE.match(host):
+        host = host[match.end() :]
+    pairs = "&".join(sorted(filter(None, query.split("&"))))
+    route = f"#{_escapes(fragment)}" if fragment.startswith("!") else ""
+    name = f"{user}{at}{host}{slash}{path}?{pairs}{route}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(xxhash.xxh3_64_digest(name), "big", signed=True)
 
 
 def is_upgrade(old: str, new: str) -> bool:

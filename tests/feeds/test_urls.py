@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.feeds import sites, urls
-from app.feeds.urls import hash_url, normalise_address, resolve, strip_tracking
+from app.feeds.urls import hash_page, hash_url, normalise_address, resolve, strip_tracking
 from app.models.feeds.hosts import is_same_site
 
 BARE = ["https://example.org/", "http://example.org/"]
@@ -135,6 +135,72 @@ def test_tracking_parameters_go_and_others_stay_as_they_are() -> None:
 
 
 YT = "https://www.youtube.com/feeds/videos.xml"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://news.example/2026/05/story/?b=2&a=1",
+        "HTTPS://News.Example:443/2026/05/story?a=1&b=2",
+        "https://www.news.example/2026/05/story?a=1&b=2&utm_source=rss",
+        "https://m.news.example/2026/05/story?a=1&b=2#comments",
+        "https://amp.news.example/2026/05/./story?&a=1&b=2&",
+        "https://www.m.news.example/2026/05/%73tory?fbclid=x&a=1&b=2",
+        " https://news.example/2026/05/story?a=1&b=2\n",
+    ],
+)
+def test_addresses_of_one_page_have_one_key(url: str) -> None:
+    key = hash_page("https://news.example/2026/05/story?a=1&b=2")
+    assert key is not None
+    assert hash_page(url) == key
+
+
+@pytest.mark.parametrize("path", ["@ann/story", "web/2026/https://www.other.example/story"])
+def test_page_key_ignores_labels_of_the_host_only(path: str) -> None:
+    key = hash_page(f"https://news.example/{path}")
+    assert key is not None
+    assert hash_page(f"https://www.news.example/{path}") == key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("https://news.example/story", "https://news.example/Story"),
+        ("https://web.example/https://www.a.example/b", "https://web.example/https://a.example/b"),
+        ("https://news.example/story?id=1", "https://news.example/story?id=2"),
+        ("https://news.example/?p=1", "https://news.example/"),
+        ("https://news.example/story", "https://blog.news.example/story"),
+        ("https://news.example/story", "https://news.example:8443/story"),
+        ("https://news.example/story", "https://ann:pw@news.example/story"),
+        ("https://news.example/#!/story/1", "https://news.example/#!/story/2"),
+        ("https://m.example/story", "https://www.example/story"),
+    ],
+)
+def test_addresses_of_different_pages_have_different_keys(one: str, other: str) -> None:
+    assert hash_page(one) != hash_page(other)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "story",
+        "mailto:ann@news.example",
+        "tag:news.example,2026:1",
+        "urn:x",
+        "https:///story",
+        "http://[/x",
+    ],
+)
+def test_address_without_a_page_has_no_key(url: str) -> None:
+    assert hash_page(url) is None
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_a_signed_key_or_none(text: str) -> None:
+    for url in (text, f"https://{text}", f"https://news.example/{text}"):
+        key = hash_page(url)
+        assert key is None or -(1 << 63) <= key < 1 << 63
 
 
 @pytest.mark.parametrize(
