@@ -55,6 +55,24 @@ def test_wide_pages_have_the_tree_beside_them(visit: Visit, ann: Actor, size: tu
     assert len(found) == 1, "the tree has one width everywhere"
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_titles_of_all_pages_stand_at_one_height(visit: Visit, ann: Actor, size: tuple[int, int]) -> None:
+    page = visit(login="ann", size=size)
+    feed = page.evaluate("document.querySelector('#tree a[data-feed]').dataset.feed")
+    below, with_way_back = set(), set()
+    for path in (*PAGES, "/packs", "/tags", "/compose", "/api/docs", f"/feeds/{feed}"):
+        if path.startswith(("/read", "/admin")):
+            continue
+        page.goto(path)
+        top = page.locator("main h1:visible").first.bounding_box()
+        assert top
+        has_way_back = page.locator("main :is(.crumb, .to-all):visible").count()
+        (with_way_back if has_way_back else below).add(round(top["y"]))
+    assert len(below) == 1, below
+    # On a phone, the way back stands between the bar and the title.
+    assert with_way_back <= below or size == PHONE, (with_way_back, below)
+
+
 def test_the_tree_stays_in_sight_while_a_long_page_scrolls(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann", size=(1024, 500))
     page.goto("/settings/keys")
