@@ -15,6 +15,7 @@ from app.services.reading.reading import ReadingService
 from app.services.reading.rule_runner import RuleRunner
 from app.services.reading.rule_runs import RuleRunService
 from app.services.reading.rules import RuleService
+from app.services.reading.saved_pages import SavedPageService
 from app.services.reading.search import EntrySearch
 from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
@@ -142,6 +143,20 @@ class ReadingServices(NotificationServices, MediaServices):
         """Tags and saved searches."""
         g, s = self.gateways, self.settings
         return TagService(g.tags, g.entries, g.changes, self.events, max_length=s.tag_length)
+
+    @lazy
+    def saved_pages(self) -> SavedPageService:
+        """Pages that people save to read them later."""
+        g, s = self.gateways, self.settings
+        return SavedPageService(
+            g.saved_pages,
+            self.reading,
+            self.jobs,
+            self.events,
+            limiter=self.limiter,
+            per_hour=s.saves_per_hour,
+            undo_ttl=s.undo_ttl,
+        )
 
     @lazy
     def indexing(self) -> IndexService:

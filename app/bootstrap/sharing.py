@@ -29,6 +29,7 @@ class SharingServices(NotificationServices):
             profiles=g.profiles,
             chains=g.chains,
             entries=g.entries,
+            saved_pages=g.saved_pages,
             accounts=g.accounts,
             changes=g.changes,
             notifier=self.notifier,

@@ -63,6 +63,7 @@ from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.reopening import ReopenGateway
 from app.gateways.reading.rule_runs import RuleRunGateway
 from app.gateways.reading.rules import RuleGateway
+from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
 from app.gateways.reading.stream_merge import KeyMerger
@@ -139,6 +140,7 @@ from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.playback import PlaybackMapper
 from app.mappers.reading.recent_reads import RecentReadMapper
 from app.mappers.reading.reopening import ReopenMapper
+from app.mappers.reading.saved_pages import SavedPageMapper
 from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.reading.stream_views import StreamViewMapper
@@ -224,6 +226,7 @@ class Mappers:
         self.shares = ShareMapper(database)
         self.trends = TrendMapper(database, dt.timedelta(seconds=settings.trend_half_life))
         self.shared_feeds = SharedFeedMapper(database)
+        self.saved_pages = SavedPageMapper(database)
         self.reports = ReportMapper(database)
         self.resets = ResetMapper(database)
         self.likes = LikeMapper(database)
@@ -487,8 +490,21 @@ class Gateways:
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
         self.chapters = ChapterGateway(m.chapters)
+        self.saved_pages = SavedPageGateway(
+            store=store,
+            cells=cells,
+            pages=m.saved_pages,
+            feeds=m.feeds,
+            entries=m.entries,
+            subscriptions=self.subscriptions,
+            index_queue=m.index_marks,
+            removals=m.removals,
+            sanitize=entry_bodies.make_sanitizer(settings),
+            origin=settings.own_origin,
+            limit=settings.saved_pages_max,
+        )
         self.full_texts = FullTextGateway(
-            m.entries, m.feeds, m.subscriptions, entry_bodies.make_sanitizer(settings)
+            m.entries, m.feeds, m.subscriptions, entry_bodies.make_sanitizer(settings), self.saved_pages
         )
         self.robots = RobotsGateway(m.robots)
         self.discoveries = DiscoveryGateway(
@@ -650,5 +666,6 @@ class Gateways:
             blobs=self.blobs,
             recent_reads=self.recent_reads,
             rules=self.rules,
+            saved_pages=self.saved_pages,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

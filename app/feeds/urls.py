@@ -216,6 +216,20 @@ def hash_url(url: str) -> str:
     return xxhash.xxh3_128_hexdigest(_canonical(url).encode("utf-8", "surrogatepass"))
 
 
+def find_page_host(url: str) -> str:
+    """Return the host of a page, the same for addresses with the same :func:`hash_page`; empty: no host."""
+    try:
+        return _strip_labels(_ascii_host((urlsplit(url).hostname or "").rstrip(".")))
+    except ValueError:
+        return ""
+
+
+def _strip_labels(host: str) -> str:
+    while match := _SAME_SITE.match(host):
+        host = host[match.end() :]
+    return host
+
+
 def hash_page(url: str) -> int | None:
     """Return the address key of a page: 64 bits, equal for the addresses of one article; None for no page.
 
@@ -233,8 +247,7 @@ def hash_page(url: str) -> int | None:
     user, at, host = place.rpartition("@")
     if not host or page.startswith(f"{scheme.lower()}://"):  # left as it was: it can't be read
         return None
-    while match := _SAME_SITE.match(host):
-        host = host[match.end() :]
+    host = _strip_labels(host)
     pairs = "&".join(sorted(filter(None, query.split("&"))))
     route = f"#{_escapes(fragment)}" if fragment.startswith("!") else ""
     name = f"{user}{at}{host}{slash}{path}?{pairs}{route}".encode("utf-8", "surrogatepass")

@@ -309,6 +309,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("tree-move", "/read", _tree_move),
     Screen("you-menu", "/read/all", _you_menu, covers="#tree nav", wide=True),
     Screen("share-target", "/share-target?title=Old+roofs+of+Kyoto&url=https%3A%2F%2Fspoon.example%2Froofs"),
+    Screen("save", "/save"),
+    Screen("save-page", "/save?title=Old+roofs&url=https%3A%2F%2Fspoon.example%2Froofs&text=They+curve."),
     Screen("settings", "/settings"),
     *(
         Screen(f"settings-{name}", f"/settings/{name}")

@@ -45,6 +45,7 @@ MEMBERS = {
         "rules.json",
         "positions.json",
         "recent.json",
+        "saved.json",
         "shares.json",
         "comments.json",
         "likes.json",
@@ -164,6 +165,22 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
         assert user is not None
         token = Token(0, user.id, TokenKind.APP, name, clock.now(), fever=True)
         services.gateways.tokens.make(token, user)
+
+
+def test_saved_pages_are_in_the_file_with_their_marks(services: Services, ann: Actor, bob: Actor) -> None:
+    saved = services.saved_pages.save(ann, "https://magazine.example/roofs", title="Roofs", text="Curved.")
+    services.saved_pages.save(ann, "https://magazine.example/walls")
+    services.saved_pages.save(bob, f"https://magazine.example/{SECRET}")
+    services.reading.mark(ann, [saved.entry_id], read=True)
+    services.reading.set_starred(ann, saved.entry_id, True)
+    services.tags.change_tags(ann, saved.entry_id, add=["kyoto"])
+    found = read_export(services, ann)
+    first, second = found.json("saved")
+    assert (first["title"], first["link"]) == ("Roofs", "https://magazine.example/roofs")
+    assert (first["read"], first["starred"], first["tags"]) == (True, True, ["kyoto"])
+    assert first["html"] == "<p>Curved.</p>"
+    assert (second["read"], second["starred"], second["tags"]) == (False, False, [])
+    assert not any(SECRET in found.text(name) for name in found.names)
 
 
 def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:

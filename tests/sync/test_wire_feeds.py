@@ -516,3 +516,12 @@ def test_old_apps_find_preferences(reader: Reader) -> None:
     options = reader.client.options(f"{API}/tag/list")
     assert (options.status_code, options.headers["Access-Control-Allow-Origin"]) == (204, "*")
     assert "Authorization" in options.headers["Access-Control-Allow-Headers"]
+
+
+def test_page_is_saved_from_the_field_for_feeds(reader: Reader) -> None:
+    done = quickadd(reader, "page/https://magazine.example/roofs")
+    assert (done["numResults"], done["streamName"]) == (1, "Saved pages")
+    (item,) = reader.json(f"stream/contents/{done['streamId']}")["items"]
+    assert item["alternate"][0]["href"] == "https://magazine.example/roofs"
+    wrong = quickadd(reader, "page/ftp://site.example")
+    assert (wrong["numResults"], wrong["error"][:27]) == (0, "Enter the address of a page")

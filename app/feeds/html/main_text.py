@@ -28,6 +28,8 @@ logging.getLogger("readability").setLevel(logging.CRITICAL)
 MAX_DEPTH, MAX_ELEMENTS = 150, 50_000
 #: Headings of a text that may repeat its title, and the least words of a title that goes on.
 HEADINGS, TITLE_WORDS = 3, 4
+#: Most characters of a page's own title.
+TITLE_LENGTH = 512
 _WORD: Final = re.compile(r"\w+")
 #: A character of a language without spaces counts as half a word.
 _IDEOGRAPHS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
@@ -37,11 +39,12 @@ class MainText(NamedTuple):
     """The main text of a page: HTML with absolute addresses, not sanitized; empty if there is none.
 
     ``picture`` is the address of the picture that the page names for itself (``og:image``), if its text has
-    none.
+    none. ``title`` is the page's own, as plain text.
     """
 
     html: str
     picture: str | None = None
+    title: str = ""
 
 
 def extract_main_text(page: bytes, url: str, content_type: str | None = None, *, title: str = "") -> MainText:
@@ -58,14 +61,14 @@ def extract_main_text(page: bytes, url: str, content_type: str | None = None, *,
         tree = lxml.html.document_fromstring(markup.encode(), parser=lxml.html.HTMLParser(encoding="utf-8"))
         if _is_hostile(tree):
             return MainText("")
-        picture = _find_picture(tree, url)
+        picture, page_title = _find_picture(tree, url), _find_title(tree)
         # It takes 19 MB, and few processes need it.
         document = import_module("readability").Document(tree, url=url)
         found = document.summary(html_partial=True, keep_all_images=True)
         found = drop_heading(found, title) if isinstance(found, str) else ""
     except (etree.LxmlError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return MainText("")
-    return MainText(found, None if "<img" in found else picture)
+    return MainText(found, None if "<img" in found else picture, page_title)
 
 
 def drop_heading(markup: str, title: str) -> str:
@@ -103,6 +106,16 @@ def _is_hostile(tree: etree._Element) -> bool:
         if depth > MAX_DEPTH or count > MAX_ELEMENTS:
             return True
     return False
+
+
+def _find_title(tree: etree._Element) -> str:
+    """Return the title that a page states for itself."""
+    for path in ("//meta[@property='og:title']/@content", "//head/title/text()"):
+        named = tree.xpath(path)
+        found = [" ".join(str(text).split()) for text in named] if isinstance(named, list) else []
+        if title := next((text for text in found if text), ""):
+            return title[:TITLE_LENGTH]
+    return ""
 
 
 def _find_picture(tree: etree._Element, url: str) -> str | None:

@@ -54,10 +54,12 @@ class ExportGateway:
         return opml.write("Eventr subscriptions", [outline for _, outline in ranked], places.values())
 
     def _open(self, cards: Mapping[int, FeedCard]) -> dict[int, FeedCard]:
-        """Replace people's streams by their Atom feeds; leave out people without a public feed."""
+        """Replace people's streams by their Atom feeds; leave out those without one, and saved pages."""
         people = self._profiles.find_many([c.owner for c in cards.values() if c.owner is not None])
         found = {}
         for feed_id, card in cards.items():
+            if card.saved:
+                continue  # no other reader can fetch it
             if card.owner is None:
                 found[feed_id] = card
             elif card.owner in people and people[card.owner].allows_view(Audience.PUBLIC, STRANGER):

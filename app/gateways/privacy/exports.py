@@ -37,6 +37,7 @@ subscriptions.json   the same, plus people, your own titles, paused feeds and yo
 folders.json         your folders, including empty ones
 starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
+saved.json           pages that you saved, with their texts
 recent.json          entries that you read recently, and when
 searches.json        your saved searches
 rules.json           your rules, in the order in which they are tried
@@ -147,6 +148,7 @@ class PersonalExportGateway:
             "folders": mine.iter_folders,
             "starred": mine.iter_starred,
             "tagged": mine.iter_tagged,
+            "saved": mine.iter_saved,
             "searches": mine.iter_searches,
             "rules": mine.iter_rules,
             "positions": mine.iter_positions,

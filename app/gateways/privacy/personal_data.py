@@ -22,6 +22,7 @@ from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.rules import RuleGateway
+from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
@@ -93,6 +94,7 @@ class PersonalDataGateway:
         blobs: BlobGateway,
         recent_reads: RecentReadGateway,
         rules: RuleGateway,
+        saved_pages: SavedPageGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
@@ -101,7 +103,7 @@ class PersonalDataGateway:
         self._sight, self._notes = visibility, notes
         self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
-        self._rules = rules
+        self._rules, self._saved_pages = rules, saved_pages
 
     def build_account(self, user: User) -> Row:
         """Return the name, email address, settings, sessions and profile, without secrets."""
@@ -202,6 +204,25 @@ class PersonalDataGateway:
         return _batches(
             lambda after: self._belongings.list_marks(user_id, time, after, ENTRIES), lambda m: m.entry_id
         )
+
+    def iter_saved(self, user_id: int) -> Iterator[Row]:
+        """Yield saved pages with their texts."""
+        names = {tag.id: tag.name for tag in self._tags.find_by_user(user_id)}
+        for entries in self._saved_pages.iter_pages(user_id, ENTRIES):
+            marks = self._tags.find_marks(user_id, [entry.id for entry in entries])
+            (mine,) = self._subscriptions.find_by_user(user_id, [entries[0].feed_id]) or (None,)
+            for entry in entries:
+                mark = marks.get(entry.id)
+                yield {
+                    "title": entry.title,
+                    "link": entry.url,
+                    "author": entry.author,
+                    "saved": entry.at,
+                    "read": mine is not None and mine.state.is_read(entry.seq),
+                    "starred": mark is not None and mark.starred,
+                    "tags": [names[t] for t in mark.tags if t in names] if mark else [],
+                    "html": entry.content or entry.summary,
+                }
 
     def iter_searches(self, user_id: int) -> Iterator[Row]:
         """Yield saved searches."""

@@ -7,9 +7,10 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.feeds.html.main_text import count_words, extract_main_text
+from app.feeds.html.main_text import count_words, drop_heading, extract_main_text
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
+from app.gateways.reading.saved_pages import SavedPageGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
@@ -19,6 +20,7 @@ from app.models.reading.full_text import (
     GAIN,
     MIN_WORDS,
     NOTHING_MORE,
+    UNREADABLE,
     FullText,
     is_only_ahead,
     is_worthwhile,
@@ -39,8 +41,10 @@ class FullTextGateway:
         feeds: FeedMapper,
         subscriptions: SubscriptionMapper,
         sanitize: entry_bodies.Sanitize,
+        saved: SavedPageGateway,
     ) -> None:
         self._entries, self._feeds, self._sanitize = entries, feeds, sanitize
+        self._saved = saved
         self._subscriptions = subscriptions
 
     def find_page(self, entry: Entry) -> str | None:
@@ -81,9 +85,9 @@ class FullTextGateway:
         return self._entries.find(entry_id, [feed_id])
 
     def get_feed_url(self, feed_id: int) -> str | None:
-        """Return the address of a feed, which named the page; None: it is gone."""
+        """Return the address of a feed, which named the page; None: it is gone, or the page was saved."""
         card = self._feeds.find_cards([feed_id]).get(feed_id)
-        return card.url if card else None
+        return card.url if card and not card.saved else None
 
     def store_failure(self, entry: Entry, error: str, now: dt.datetime) -> FullText:
         """Store why an entry's page has no text for readers."""
@@ -97,8 +101,15 @@ class FullTextGateway:
         It takes up to a few seconds of CPU time.
         """
         found = extract_main_text(page.body or b"", page.url, page.content_type, title=entry.title)
+        is_saved = self._saved.is_saved(entry.feed_id)
+        if is_saved:
+            found = found._replace(html=drop_heading(found.html, found.title))
         lead = f'<p><img src="{html.escape(found.picture)}" alt=""></p>' if found.picture else ""
         body = entry_bodies.clean_body(lead + found.html if found.html else "", "", page.url, self._sanitize)
+        if is_saved:
+            if not body.content:
+                return self.store_failure(entry, UNREADABLE, now)
+            return self._saved.store_text(entry, found.title, body, found.picture, now)
         words, feed_words = count_words(body.content), count_words(entry.content or entry.summary)
         self._feeds.record_gain(entry.feed_id, has_gain=words >= max(MIN_WORDS, GAIN * feed_words))
         if not is_worthwhile(words, feed_words):

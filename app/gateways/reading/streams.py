@@ -207,7 +207,7 @@ class StreamGateway:
         """Join subscriptions with the cards of their feeds, and of more feeds."""
         mine = {s.feed_id: s for s in subscriptions}
         cards = self._feeds.find_cards([*mine, *(f for f in extra_feed_ids if f not in mine)])
-        for card in [c for c in cards.values() if c.owner is not None]:
+        for card in [c for c in cards.values() if c.owner is not None or c.saved]:
             _seen(card, mine, cards)
         return Sources(mine, cards)
 
@@ -399,7 +399,7 @@ class StreamGateway:
 
 
 def _seen(card: FeedCard, mine: dict[int, Subscription], cards: dict[int, FeedCard]) -> None:
-    """Hide a person's removed shares, or their whole stream if it's closed."""
+    """Hide removed shares and saved pages, or the whole stream of a person if it's closed."""
     own = card.id in mine and mine[card.id].user_id == card.owner
     if card.hidden and not own:
         cards.pop(card.id)

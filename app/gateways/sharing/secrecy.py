@@ -50,14 +50,25 @@ class SecrecyGateway:
     def is_secret(self, user_id: int, feed_id: int) -> bool:
         """Return whether a user may not share a feed's entries.
 
+        A share of a saved page has a root of its own, so only the user's own choice counts there.
+
         Raises:
             NotFoundError: there is no such feed.
         """
         mine = self._subscriptions.find(user_id, feed_id)
-        return (mine is not None and mine.private) or self._feeds.is_secret(feed_id)
+        is_private = mine is not None and mine.private
+        return is_private or (self._feeds.is_secret(feed_id) and not self._find_saved([feed_id]))
+
+    def find_unshareable(self, user_id: int, feed_ids: Sequence[int]) -> set[int]:
+        """Return the feeds among these whose entries a user may not share: see :meth:`is_secret`."""
+        private = {one.feed_id for one in self._subscriptions.find_by_user(user_id, feed_ids) if one.private}
+        return private | (self.find_secret(user_id, feed_ids) - self._find_saved(feed_ids))
+
+    def _find_saved(self, feed_ids: Sequence[int]) -> set[int]:
+        return {feed_id for feed_id, card in self._feeds.find_cards(feed_ids).items() if card.saved}
 
     def find_secret(self, user_id: int, feed_ids: Sequence[int]) -> set[int]:
-        """Return the feeds among these whose entries a user may not share."""
+        """Return the feeds among these that a feed at a secret address leaves out."""
         mine = self._subscriptions.find_by_user(user_id, feed_ids)
         return {one.feed_id for one in mine if one.private} | self._feeds.find_secret(feed_ids)
 

@@ -323,6 +323,16 @@ class EntryMapper:
         self._entries.update_one(same, {"$set": {"full": doc}})
 
     @translate_errors
+    def store_page_text(
+        self, entry: Entry, change: EntryChange, full: FullText, now: dt.datetime, session: Session
+    ) -> bool:
+        """Store the text of a saved page as the entry's own, unless the entry changed meanwhile."""
+        same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
+        doc = {"at": full.at, **({"error": full.error} if full.error else {})}
+        update = {"$set": {**_body(change), "full": doc, "revised": now}, "$inc": {"revision": 1}}
+        return bool(self._entries.update_one(same, update, session=session).matched_count)
+
+    @translate_errors
     def find_above(self, feed_id: int, seq: int, session: Session | None = None) -> list[StoredEntry]:
         """Return entries with numbers above ``seq``, ascending."""
         found = self._entries.find(

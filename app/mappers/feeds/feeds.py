@@ -677,6 +677,7 @@ def _card(raw: bytes) -> FeedCard:
         else None,
         get("merged_into"),
         get("private_to"),
+        get("kind") == FeedKind.SAVED.value,
     )
 
 

@@ -12,6 +12,7 @@ from pymongo.database import Database
 
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
+from app.models.feeds.feed import FeedKind
 
 _STATE = "budget"
 
@@ -52,11 +53,12 @@ class RetentionBudgetMapper:
     def find_unopened(self, after: int, before: dt.datetime, least: int, limit: int) -> Sequence[FeedRange]:
         """Return feeds by id that nobody has opened since ``before`` and that have over ``least`` entries.
 
-        A feed that nobody has ever opened counts from its creation. People's streams are left out.
+        A feed that nobody has ever opened counts from its creation. People's streams and the pages that
+        they saved are left out.
         """
         unopened = [{"read_at": {"$lt": before}}, {"read_at": None, "created": {"$lt": before}}]
         is_long = {"$gte": [{"$subtract": ["$last_seq", "$first_seq"]}, least]}
-        query: Doc = {"_id": {"$gt": after}, "owner": None, "$or": unopened, "$expr": is_long}
+        query: Doc = {"_id": {"$gt": after}, "kind": FeedKind.WEB.value, "$or": unopened, "$expr": is_long}
         found = self._feeds.find(query, {"first_seq": 1, "last_seq": 1}).sort("_id").limit(limit)
         return [FeedRange(d["_id"], d["first_seq"], d["last_seq"]) for d in found]
 

@@ -12,7 +12,7 @@ CARD_FIELDS = frozenset(
     (
         *("title", "url", "site_url", "icon_blob", "error", "first_seq", "last_seq", "last_entry_at"),
         *("read_at", "language", "owner", "gone", "hidden", "shown_at", "unlisted", "avatar"),
-        *("merged_into", "private_to"),
+        *("merged_into", "private_to", "kind"),
     )
 )
 #: The fields of a feed that take entries from public pages.

@@ -27,7 +27,7 @@ _FIELDS = dict.fromkeys(
 #: Feeds with a slow fetch that are compared, those with the latest one first.
 _SLOW_READ = 1000
 #: Polled feeds: neither merged feeds nor shared streams.
-_OURS: Doc = {"merged_into": None, "owner": None}
+_OURS: Doc = {"merged_into": None, "kind": FeedKind.WEB.value}
 _IN_ERROR: Doc = {"error": {"$type": "string"}}
 _MATCHES: dict[FeedFilter, Doc] = {
     FeedFilter.ALL: {},

@@ -25,9 +25,10 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.indexes import BUILD_SECONDS
 from app.mappers.mongo.store import Doc, Session
-from app.models.feeds.feed import IndexRemoval, IndexState, StandbyState, UnindexedFeed
+from app.models.feeds.feed import FeedKind, IndexRemoval, IndexState, StandbyState, UnindexedFeed
 
 _UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1, "language": 1}
+_WEB = FeedKind.WEB.value
 _STATE, _STANDBY = "state", "standby:"
 #: Time for which removals are kept for a standby index that doesn't run.
 STANDBY_FOR = dt.timedelta(days=7)
@@ -61,8 +62,8 @@ class IndexQueueMapper:
 
     @translate_errors
     def find_indexed(self, after: int, limit: int) -> list[UnindexedFeed]:
-        """Return feeds by id that claim to be indexed completely; shared streams, which have gaps, aren't."""
-        query = {"_id": {"$gt": after}, "indexed_upto": {"$gt": 0}, "index_at": None, "owner": None}
+        """Return feeds by id that claim to be indexed completely; those whose numbers have gaps aren't."""
+        query = {"_id": {"$gt": after}, "indexed_upto": {"$gt": 0}, "index_at": None, "kind": _WEB}
         found = self._feeds.find(query, _UNINDEXED).sort("_id").limit(limit)
         return [_unindexed(d) for d in found]
 

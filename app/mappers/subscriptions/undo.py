@@ -148,6 +148,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
         **({"instead": Int64(removal.replacement_id)} if removal.replacement_id else {}),
         **({"search": [search.id, search.name, search.query]} if search else {}),
         **({"share": build_share_doc(removal.share), "title": removal.title} if removal.share else {}),
+        **({"page": dict(removal.page)} if removal.page else {}),
     }
 
 
@@ -207,6 +208,7 @@ def _removal(doc: Doc) -> Removal:
         search=_search(user_id, doc.get("search")),
         share=parse_share(doc["share"]) if "share" in doc else None,
         title=doc.get("title", ""),
+        page=doc.get("page"),
     )
 
 

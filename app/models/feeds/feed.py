@@ -29,6 +29,8 @@ class FeedKind(enum.StrEnum):
 
     WEB = "web"
     SHARED = "shared"
+    #: Pages that one person saved; or, without ``private_to``, the pages behind shares of saved pages.
+    SAVED = "saved"
 
 
 #: Fewer readers of a feed than this aren't shown: on a small server the number would tell who they are.
@@ -168,7 +170,7 @@ class FeedCard(NamedTuple):
     user whose shares these are; ``removed`` holds the numbers of the shares they removed. ``hidden``: no one
     may see the shares. ``shown_ms``: since when they are visible again, in milliseconds; 0: always.
     ``unlisted``: the publisher wants the feed in no directory. ``private_to``: as in :class:`Feed`.
-    ``avatar`` is the path of the owner's picture.
+    ``avatar`` is the path of the owner's picture. ``saved``: it holds the pages that a person saved.
     A tuple: a tree makes a thousand of them, and a frozen dataclass takes five times as long to make.
     """
 
@@ -191,6 +193,7 @@ class FeedCard(NamedTuple):
     avatar: str | None = None
     merged_into: int | None = None
     private_to: int | None = None
+    saved: bool = False
 
     @property
     def picture(self) -> str | None:

@@ -8,6 +8,8 @@ from typing import Final
 
 #: The page has no more text than the feed.
 NOTHING_MORE: Final = "nothing_more"
+#: There is no article on the page.
+UNREADABLE: Final = "unreadable"
 #: Fewest words of an article: a note about cookies or a login has fewer.
 MIN_WORDS: Final = 60
 

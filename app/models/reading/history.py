@@ -28,6 +28,7 @@ class ActionKind(enum.StrEnum):
     FOLDER = "folder"
     SEARCH = "search"
     SHARE = "share"
+    PAGE = "page"
     MOVED = "moved"
     MOVED_FOLDER = "moved-folder"
 

@@ -310,7 +310,7 @@ class Article:
     a person's own text. ``markable``, ``icon``, ``feed_url``: as in
     :class:`EntryRow`. ``chapters``: from a file that the feed names; None: a job fetches it now.
     ``always_full``: the user wants the full texts of its feed. ``wants_full``: show ``full``, the text of the
-    entry's page, instead of the feed's text.
+    entry's page, instead of the feed's text. ``saved``: the user has saved the page.
     """
 
     entry: Entry
@@ -332,6 +332,7 @@ class Article:
     always_full: bool = False
     wants_full: bool = False
     full: FullText | None = None
+    saved: bool = False
 
     @property
     def shown_full(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from app.models.reading.tag import SavedSearch
 from app.models.sharing.sharing import Share
@@ -39,7 +39,7 @@ class RestoreResult(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Removal:
-    """A removed subscription, folder, saved search or share, or the positions before a move.
+    """A removed subscription, folder, saved search, share or saved page, or the positions before a move.
 
     Attributes:
         token: identifies it to the user.
@@ -51,6 +51,7 @@ class Removal:
         places: the positions of feeds before they were moved.
         search: a saved search.
         share: with its note; title: of the shared entry.
+        page: a saved page, as stored.
     """
 
     token: str
@@ -66,3 +67,4 @@ class Removal:
     search: SavedSearch | None = None
     share: Share | None = None
     title: str = ""
+    page: Mapping[str, Any] | None = None

@@ -326,6 +326,7 @@ class ReadingService:
             markable=sources.can_mark(entry.feed_id),
             icon=card.picture if card else None,
             feed_url=card.url if card else None,
+            saved=card is not None and card.saved and source in sources.subscriptions,
             always_full=source in sources.subscriptions and sources.subscriptions[source].full_text,
         )
 

@@ -11,6 +11,7 @@ from app.errors import ExistsError, InvalidError, NotFoundError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.secrecy import SecrecyGateway
@@ -62,6 +63,7 @@ class SharingService:
         profiles: ProfileGateway,
         chains: ChainGateway,
         entries: EntryGateway,
+        saved_pages: SavedPageGateway,
         accounts: AccountGateway,
         changes: ChangeGateway,
         notifier: Notifier,
@@ -77,6 +79,7 @@ class SharingService:
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
         self._secrecy = secrecy
         self._entries, self._accounts = entries, accounts
+        self._saved_pages = saved_pages
         self._changes = changes
         self._notifier, self._events, self._hub, self._limiter = notifier, events, hub, limiter
         self._note_length, self._per_hour = note_length, per_hour
@@ -106,7 +109,7 @@ class SharingService:
         note, now = check_words(note, "note", limit=self._note_length), clock.now()
         files = check_attachments(files, self._limits)
         entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
-        origin = entry.of.entry_id if entry.of else entry.id
+        origin = self._find_origin(entry).entry_id
         if known := self._sharing.find_own_share(actor.user_id, origin):
             return ShareResult(known, existed=True)
         if entry.lost:
@@ -114,6 +117,9 @@ class SharingService:
         throttle(self._limiter, f"share:{actor.user_id}", limit=self._per_hour, window=clock.HOUR)
         self._check_open(actor, entry)
         profile = self._profile(actor, now)
+        if entry.of is None and self._saved_pages.is_saved(entry.feed_id):
+            entry = self._saved_pages.find_root(entry, now)
+            origin = entry.id
         try:
             share = self._sharing.share(profile, entry, note, audience or profile.audience, now, files=files)
         except ExistsError:
@@ -121,11 +127,18 @@ class SharingService:
             if other is None:
                 raise
             return ShareResult(other, existed=True)
-        self._note(actor, {entry.id, origin})
+        self._note(actor, {entry_id, entry.id, origin})
         self._tell(share)
         self._notifier.notify_shared(share)
         log.info("shared", user_id=actor.user_id, share_id=share.id, of=share.of.entry_id)
         return ShareResult(share)
+
+    def _find_origin(self, entry: Entry) -> Origin:
+        """Return the root of an entry: of a share, the shared entry; of a saved page, that of its shares."""
+        if entry.of is not None:
+            return entry.of
+        root = self._saved_pages.find_root_id(entry) if self._saved_pages.is_saved(entry.feed_id) else None
+        return root or Origin(entry.id, entry.feed_id)
 
     def _note(self, actor: Actor, entry_ids: set[int]) -> None:
         if actor.synced:
@@ -313,12 +326,12 @@ class SharingService:
     def find_shareable_feeds(self, actor: Actor, feed_ids: Sequence[int]) -> set[int]:
         """Return the feeds among these whose entries the actor may share."""
         require_permission(actor, Permission.ENTRY_READ)
-        return set(feed_ids) - self._secrecy.find_secret(actor.user_id, feed_ids)
+        return set(feed_ids) - self._secrecy.find_unshareable(actor.user_id, feed_ids)
 
     def get_share_box(self, actor: Actor, entry: Entry) -> ShareBox:
         """Return how the actor can share an entry that they see, and through whom it reached them."""
         require_permission(actor, Permission.SHARE_EDIT)
-        of = entry.of or Origin(entry.id, entry.feed_id)
+        of = self._find_origin(entry)
         mine = self._sharing.find_own_share(actor.user_id, of.entry_id)
         first, total = self._chains.find_first(actor.user_id, of)
         html = self._sharing.render_note(mine) if mine else ""
@@ -338,7 +351,7 @@ class SharingService:
     def find_own_share(self, actor: Actor, entry: Entry) -> int | None:
         """Return the id of the actor's own share of an entry, or of a share's entry; None: not shared."""
         require_permission(actor, Permission.ENTRY_READ)
-        found = self._sharing.find_own_share(actor.user_id, entry.of.entry_id if entry.of else entry.id)
+        found = self._sharing.find_own_share(actor.user_id, self._find_origin(entry).entry_id)
         return found.id if found else None
 
     def find_own_shares(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, Share]:

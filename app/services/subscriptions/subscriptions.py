@@ -14,7 +14,7 @@ from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.feeds.feed import Feed
+from app.models.feeds.feed import Feed, FeedKind
 from app.models.feeds.fetch_options import FetchOptions
 from app.models.feeds.health import FeedHealth
 from app.models.feeds.hosts import is_same_site, parse_host
@@ -318,6 +318,7 @@ class SubscriptionService:
         mine, now = self._fetched(actor, feed_id), clock.now()
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         source = self._feeds.get(mine.feed_id)
+        self._refuse_saved(source)
         if source.private_to is not None:
             if url == source.url:
                 raise InvalidError("The feed already has this address. Enter a different one.", field="url")
@@ -327,6 +328,10 @@ class SubscriptionService:
         if target.id == source.id:
             return self._retry_address(actor, source, url, now)
         return self._continue_with(actor, mine, source, target, now)
+
+    def _refuse_saved(self, feed: Feed) -> None:
+        if feed.kind is FeedKind.SAVED:
+            raise InvalidError("These are pages that you saved. There is no feed to fetch.", feed_id=feed.id)
 
     def _continue_with(
         self, actor: Actor, mine: Subscription, source: Feed, target: Feed, now: dt.datetime
@@ -383,6 +388,7 @@ class SubscriptionService:
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         mine, now = self._fetched(actor, feed_id), clock.now()
         feed = self._feeds.get(mine.feed_id)
+        self._refuse_saved(feed)
         options = check_fetch_options(change(self._open(actor, feed)))
         throttle(self._limiter, f"address:{actor.user_id}", limit=self._addresses_per_hour, window=clock.HOUR)
         is_own = feed.private_to is not None

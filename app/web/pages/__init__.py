@@ -39,6 +39,7 @@ from app.web.pages.playback import bp as playback
 from app.web.pages.public import bp as public
 from app.web.pages.read import bp as read
 from app.web.pages.rules import bp as rules
+from app.web.pages.saved import bp as saved
 from app.web.pages.search import bp as search
 from app.web.pages.settings import bp as settings
 from app.web.pages.share import bp as share
@@ -71,6 +72,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     packs,
     people,
     report,
+    saved,
     search,
     tags,
     rules,

@@ -90,6 +90,8 @@ def _words(action: MassAction, tree: Tree) -> str:
         return f"{isolate_name(name)}: {_('Saved search deleted')}"
     if action.kind is ActionKind.SHARE:
         return f"{isolate_name(name)}: {_('No longer shared')}" if name else str(_("No longer shared"))
+    if action.kind is ActionKind.PAGE:
+        return f"{isolate_name(name)}: {_('Page removed')}"
     if action.kind is ActionKind.MOVED_FOLDER:
         return f"{isolate_name(name)}: {_('Folder moved')}"
     if action.kind is ActionKind.MOVED:

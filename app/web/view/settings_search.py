@@ -172,6 +172,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("password", N_("New app password"), (N_("phone"), "Google Reader API", "Fever API")),
         ("token", N_("New access token"), ("API", N_("script"))),
         ("feed", N_("New feed address of a list"), ("Atom", "RSS", "JSON Feed", N_("script"))),
+        ("save", N_("Save pages"), (N_("read later"), N_("bookmarklet"))),
     ),
     *_on(
         "/settings/files",

@@ -27,7 +27,7 @@ from app.models.media.upload import NewUpload
 from app.models.sharing.sharing import Audience
 from app.web.api.rest import openapi
 from app.web.api.rest.files import KNOWN, PROOF, TOKEN
-from app.web.api.rest.shapes import DISCOVERY, FEED, FILE, IMPORT, SHARE
+from app.web.api.rest.shapes import DISCOVERY, ENTRY, FEED, FILE, IMPORT, SHARE
 from app.web.api.rest.table import OPERATIONS, Operation
 from app.web.security.keyfile import get_secret_key
 from tests.media import pictures
@@ -83,6 +83,10 @@ def _challenged(people: People, w: World) -> None:
     w.real.update({TOKEN: asked.token, PROOF: answer.hex()})
 
 
+def _saved(people: People, w: World) -> None:
+    w.real[ENTRY] = people.services.saved_pages.save(w.who, "https://magazine.example.org/walls").entry_id
+
+
 #: What an example needs that not everybody has.
 _BEFORE: dict[str, Callable[[People, World], None]] = {
     "cancelImport": lambda people, w: void(people.services.imports.start(w.who, w.real[IMPORT])),
@@ -93,6 +97,7 @@ _BEFORE: dict[str, Callable[[People, World], None]] = {
     "getDiscovery": _searched,
     "setAvatar": _drawn,
     "proveFile": _challenged,
+    "removePage": _saved,
     "report": lambda people, w: w.real.update({SHARE: w.real["theirs"]}),
 }
 

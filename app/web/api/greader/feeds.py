@@ -6,11 +6,13 @@ import contextlib
 from typing import Any
 
 from flask import Response, request
+from flask_babel import gettext
 
 from app.errors import ConflictError, EventrError, ExistsError, InvalidError, NotFoundError, SearchError
 from app.models.accounts.actor import Actor
 from app.models.subscriptions.folder import build_folder_labels
 from app.models.sync.sync import SyncStreamKind, find_folders_by_label
+from app.services.reading.saved_pages import FEED_TITLE
 from app.services.validation import check_text
 from app.web.api.greader import names, shapes, streams
 from app.web.api.greader.wire import (
@@ -226,14 +228,21 @@ def _folder(who: Actor, name: str) -> int:
         raise  # and yet another request deleted the folder
 
 
+#: Before the address of a page to save, in the field where an app adds feeds.
+_PAGE = "page/"
+
+
 def quick_add() -> Response:
-    """Subscribe to the feed found at an address; report failures in the answer."""
+    """Subscribe to the feed at an address, or save ``page/<address>``; report failures in the answer."""
     who, asked = get_actor(), read_field("quickadd")
     address = names.parse_feed_name(asked) if asked.startswith("feed/") else asked
     nothing: dict[str, Any] = {"numResults": 0, "query": asked}
     try:
         number = names.parse_number(address) if asked.startswith("feed/") else None
-        if number is not None:
+        if asked.startswith(_PAGE):
+            feed_id, existed = _save_page(who, asked.removeprefix(_PAGE)), False
+            title = get_services().sync.get_feed_title(who, feed_id)
+        elif number is not None:
             feed_id = get_services().subscriptions.get(who, number).feed_id
             title, existed = get_services().sync.get_feed_title(who, feed_id), True
         else:
@@ -254,6 +263,12 @@ def quick_add() -> Response:
             "streamName": title or address,
         }
     )
+
+
+def _save_page(who: Actor, address: str) -> int:
+    """Save a page; return the feed of saved pages."""
+    pages = get_services().saved_pages
+    return pages.save(who, address, feed_title=gettext(FEED_TITLE)).feed_id
 
 
 def check_subscribed() -> Response:

@@ -1,0 +1,282 @@
+"""Saved pages: entries of a feed that only one person reads, and the roots of their shares."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import html
+import secrets
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+from app.errors import ConflictError, ExistsError, NotFoundError, TooLargeError
+from app.feeds.html.sanitize import SANITIZER_VERSION
+from app.feeds.urls import find_page_host, hash_page, normalise_address, strip_tracking
+from app.gateways.feeds import entry_bodies
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.mappers.feeds.entries import EntryMapper, NumberedEntry
+from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session, Store
+from app.mappers.reading.index_queue import IndexQueueMapper
+from app.mappers.reading.saved_pages import SavedPageMapper
+from app.mappers.subscriptions.undo import RemovalMapper
+from app.models.reading.entry import Entry, EntryChange, NewEntry
+from app.models.reading.full_text import NOTHING_MORE, FullText
+from app.models.reading.saved import NewPage, SavedPage, make_title
+from app.models.reading.stream import MAX_ID
+from app.models.sharing.sharing import Origin
+from app.models.subscriptions.subscription import Subscription
+from app.models.subscriptions.undo import Removal
+
+#: Attempts to store a page that another request stores at the same moment.
+ROUNDS: Final = 5
+#: Most pages that one transaction stores.
+TOGETHER: Final = 100
+
+
+class SavedPageGateway:
+    """Stores, removes and restores the pages that people save.
+
+    Args:
+        limit: most pages of one person.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        cells: Cells,
+        pages: SavedPageMapper,
+        feeds: FeedMapper,
+        entries: EntryMapper,
+        subscriptions: SubscriptionGateway,
+        index_queue: IndexQueueMapper,
+        removals: RemovalMapper,
+        sanitize: entry_bodies.Sanitize,
+        origin: str,
+        limit: int,
+    ) -> None:
+        self._store, self._cells = store, cells
+        self._pages, self._feeds, self._entries = pages, feeds, entries
+        self._subscriptions, self._index_queue, self._removals = subscriptions, index_queue, removals
+        self._sanitize, self._origin, self._limit = sanitize, origin, limit
+
+    def find_feed(self, user_id: int) -> int | None:
+        """Return the feed with a person's saved pages; None: they haven't saved any."""
+        return self._pages.find_feed(_make_key(user_id))
+
+    def resolve_url(self, text: str) -> str:
+        """Return the address of a page in a text, without tracking parameters; empty: there is none."""
+        known = text if text.startswith(("https://", "http://")) and " " not in text else ""
+        found = known or next(iter(normalise_address(text)), "")
+        parts = urlsplit(found) if _is_valid(found) else None
+        return strip_tracking(found) if parts and parts.scheme in ("http", "https") and parts.hostname else ""
+
+    def prepare_feed(self, user_id: int, title: str, now: dt.datetime) -> int:
+        """Return the feed with a person's saved pages, to which they then subscribe.
+
+        Args:
+            title: of a new feed.
+
+        Raises:
+            TooLargeError: the person has the maximum number of subscriptions.
+        """
+        url = f"{self._origin}/saved"
+        feed_id = self._pages.get_or_create_feed(_make_key(user_id), url, title, now, private_to=user_id)
+        if not self._subscriptions.find_by_user(user_id, [feed_id]):
+            feed = self._feeds.find(feed_id)
+            if feed is None:
+                raise NotFoundError(feed_id=feed_id)
+            with contextlib.suppress(ExistsError):  # another request was faster
+                # With full texts, an article says why its page can't be read, and tries again.
+                self._subscriptions.add(Subscription(0, user_id, feed_id, full_text=True), feed, now)
+        return feed_id
+
+    def save(self, feed_id: int, pages: Sequence[NewPage], now: dt.datetime) -> list[SavedPage]:
+        """Store pages, in order; of a page that is there already, return that one.
+
+        Raises:
+            TooLargeError: the person would have too many pages.
+            NotFoundError: the feed is gone.
+        """
+        stored: list[SavedPage] = []
+        for start in range(0, len(pages), TOGETHER):
+            stored += self._save_some(feed_id, pages[start : start + TOGETHER], now)
+        return stored
+
+    def _save_some(self, feed_id: int, pages: Sequence[NewPage], now: dt.datetime) -> list[SavedPage]:
+        guids = [make_page_guid(page.url) for page in pages]
+        fresh: set[bytes] = set()
+        for _ in range(ROUNDS):
+            known = self._pages.find_pages(feed_id, guids)
+            new = {guid: page for guid, page in zip(guids, pages, strict=True) if guid not in known}
+            if not new:
+                return [known[guid]._replace(existed=guid not in fresh) for guid in guids]
+            self._check_room(feed_id, len(new))
+            entries = [self._make_entry(guid, page, now) for guid, page in new.items()]
+            with contextlib.suppress(ConflictError):  # another request saved one of them
+                self._store.run_in_transaction(partial(self._write, feed_id, entries, now))
+                fresh = set(new)
+        raise ConflictError(feed_id=feed_id)
+
+    def _check_room(self, feed_id: int, count: int) -> None:
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
+        if card and card.private_to and card.last_seq - card.missing + count > self._limit:
+            raise TooLargeError(
+                "You can save at most %(limit)s pages. Remove pages that you no longer need.",
+                limit=self._limit,
+            )
+
+    def _write(self, feed_id: int, entries: Sequence[NewEntry], now: dt.datetime, session: Session) -> None:
+        newest = max(entry.at for entry in entries)
+        first = self._pages.take_numbers(feed_id, len(entries), newest, now, session)
+        if first is None:
+            raise NotFoundError(feed_id=feed_id)
+        numbered = [NumberedEntry(feed_id, first + i, entry) for i, entry in enumerate(entries)]
+        self._entries.add_in_transaction(numbered, session)
+
+    def _make_entry(self, guid: bytes, page: NewPage, now: dt.datetime) -> NewEntry:
+        markup = page.html or "".join(
+            f"<p>{html.escape(line)}</p>" for line in page.text.splitlines() if line.strip()
+        )
+        body = entry_bodies.clean_body(markup, "", page.url, self._sanitize)
+        title = page.title or make_title(page.url)
+        return NewEntry(guid, page.at or now, now, title, url=page.url, **body._asdict())
+
+    def remove(self, user_id: int, entry_id: int, expires: dt.datetime) -> str:
+        """Remove a saved page; return a token for :meth:`restore`, valid until ``expires``.
+
+        Raises:
+            NotFoundError: the person hasn't saved such a page.
+        """
+        feed_id, token = self.find_feed(user_id), secrets.token_urlsafe(16)
+        if feed_id is None:
+            raise NotFoundError(entry_id=entry_id)
+
+        def move_to_undo(session: Session) -> None:
+            doc = self._pages.remove(feed_id, entry_id, session)
+            if doc is None:
+                raise NotFoundError(entry_id=entry_id)
+            self._index_queue.add_removals([(feed_id, entry_id)], session)
+            self._removals.add(Removal(token, user_id, page=doc), expires, session)
+
+        self._store.run_in_transaction(move_to_undo)
+        return token
+
+    def restore(self, user_id: int, token: str, now: dt.datetime) -> int:
+        """Restore a removed page with its marks; return its id.
+
+        Raises:
+            NotFoundError: the token has expired, was used, or isn't the person's.
+            ExistsError: the person has saved the page again.
+        """
+        removal = self._removals.find(user_id, token, now)
+        page = removal.page if removal else None
+        if page is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        feed_id, entry_id = int(page["feed_id"]), int(page["_id"])
+        is_home = self._cells.is_home(user_id)
+
+        def restore_from_undo(session: Session) -> None:
+            if is_home and not self._removals.remove(user_id, token, session):
+                raise NotFoundError("This can no longer be undone.", undo=token)
+            self._index_queue.cancel_removal(feed_id, entry_id, session)
+            if not self._pages.restore(feed_id, dict(page), now, session):
+                raise ExistsError("You've saved this page again since.", entry_id=entry_id)
+
+        self._store.run_in_transaction(restore_from_undo)
+        if not is_home:
+            self._removals.remove(user_id, token)
+        return entry_id
+
+    def is_saved(self, feed_id: int) -> bool:
+        """Return whether a feed holds saved pages, or the roots of their shares."""
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
+        return card is not None and card.saved
+
+    def store_text(
+        self, entry: Entry, title: str, body: entry_bodies.Body, picture: str | None, now: dt.datetime
+    ) -> FullText:
+        """Store the text of a saved page as the entry's own, which apps and the search read.
+
+        A title that Eventr made from the address gives way to the page's own.
+        """
+        is_made = entry.title == make_title(entry.url or "")
+        change = EntryChange(
+            guid_hash=b"",
+            title=title if is_made and title else entry.title,
+            url=entry.url,
+            author=entry.author,
+            image=picture or entry.image,
+            **body._asdict(),
+        )
+        full = FullText(now, error=NOTHING_MORE)
+
+        def write_text(session: Session) -> None:
+            if self._entries.store_page_text(entry, change, full, now, session):
+                self._pages.mark_changed(entry.feed_id, now, session)
+
+        self._store.run_in_transaction(write_text)
+        return full
+
+    def find_root(self, entry: Entry, now: dt.datetime) -> Entry:
+        """Return the entry that stands for a saved page in shares: one for all people who save the page.
+
+        Only the address, the title and the text that Eventr itself fetched get there.
+        """
+        url, host = entry.url or "", find_page_host(entry.url or "")
+        parts = urlsplit(url)
+        site = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
+        feed_id = self._pages.get_or_create_feed(f"pages/{host}", site, host, now, private_to=None)
+        is_fetched = entry.full is not None and entry.full.error == NOTHING_MORE
+        page = NewPage(url, entry.title)
+        (saved,) = self.save(feed_id, [page], now)
+        root = self._entries.find(saved.entry_id, [feed_id])
+        if root is None:
+            raise NotFoundError(entry_id=entry.id)
+        if is_fetched and not root.content and entry.content:
+            body = entry_bodies.Body(
+                entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by or SANITIZER_VERSION
+            )
+            self.store_text(root, entry.title, body, entry.image, now)
+            root = self._entries.find(saved.entry_id, [feed_id]) or root
+        return root
+
+    def iter_pages(self, user_id: int, batch: int) -> Iterator[list[Entry]]:
+        """Yield a person's saved pages with their texts, in batches, by number."""
+        feed_id, after = self.find_feed(user_id), 0
+        while feed_id is not None and (found := self._entries.find_range(feed_id, after, MAX_ID, batch)):
+            yield found
+            after = found[-1].seq
+
+    def find_root_id(self, entry: Entry) -> Origin | None:
+        """Return the root of a saved page's shares; None: nobody has shared the page yet."""
+        feed_id = self._pages.find_feed(f"pages/{find_page_host(entry.url or '')}")
+        guid = make_page_guid(entry.url or "")
+        found = self._pages.find_pages(feed_id, [guid]).get(guid) if feed_id else None
+        return Origin(found.entry_id, found.feed_id) if found else None
+
+    def find_page_ids(self, feed_id: int, urls: Sequence[str]) -> dict[str, SavedPage]:
+        """Return the saved pages among these addresses."""
+        guids = {url: make_page_guid(url) for url in urls}
+        known = self._pages.find_pages(feed_id, list(set(guids.values())))
+        return {url: known[guid] for url, guid in guids.items() if guid in known}
+
+
+def _make_key(user_id: int) -> str:
+    return f"saved/{user_id}"
+
+
+def _is_valid(url: str) -> bool:
+    try:
+        return urlsplit(url).port != 0
+    except ValueError:
+        return False
+
+
+def make_page_guid(url: str) -> bytes:
+    """Return the identity of a page among saved pages, 8 bytes, the same for all spellings of its address."""
+    return (hash_page(url) or 0).to_bytes(8, "big", signed=True)
