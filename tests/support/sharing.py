@@ -8,6 +8,7 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.accounts.user import NewUser
 from app.models.sharing.sharing import Audience
+from tests.support.ago import ago
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,24 +52,34 @@ def _fill(services: Services, feed_id: int) -> Streams:
     found = services.store.database["entries"].find({"feed_id": feed_id}).sort("at", -1).limit(4)
     one, two, three, four = (doc["_id"] for doc in found)
     sharing = services.sharing
-    first = sharing.share(who["aylin"], one, note="Read this to the end; the last picture is the best.").share
-    quiet = sharing.share(who["quiet"], first.id).share
-    sharing.share(who["wen"], quiet.id, note="Thank you.")
-    gone = sharing.share(who["gone"], first.id).share
-    second = sharing.share(who["jonas"], gone.id, note="Aylin is right.").share
-    _open(services, who["quiet"], "quiet", Audience.FOLLOWERS)
-    sharing.remove_share(who["gone"], gone.id)
-    sharing.share(who["mira"], four)
-    sharing.share(who["mira"], three, note="Two things here that I did not know.")
-    sharing.share(who["mira"], two, note="For those who know me.", audience=Audience.FOLLOWERS)
-    sharing.publish_post(
-        who["mira"], "", "Does anybody know a good atlas of night trains? Mine is from 1987."
-    )
-    third = sharing.share(
-        who["mira"],
-        second.id,
-        note="What a way to look at a staircase. I went there once, in the rain, and saw none of this.",
-    ).share
+    with ago(14_000):
+        sharing.share(who["mira"], four)
+    with ago(9_000):
+        sharing.share(who["mira"], three, note="Two things here that I did not know.")
+    with ago(5_800):
+        sharing.share(who["mira"], two, note="For those who know me.", audience=Audience.FOLLOWERS)
+    with ago(4_000):
+        first = sharing.share(
+            who["aylin"], one, note="Read this to the end; the last picture is the best."
+        ).share
+        quiet = sharing.share(who["quiet"], first.id).share
+    with ago(3_500):
+        sharing.share(who["wen"], quiet.id, note="Thank you.")
+        gone = sharing.share(who["gone"], first.id).share
+    with ago(2_900):
+        second = sharing.share(who["jonas"], gone.id, note="Aylin is right.").share
+        _open(services, who["quiet"], "quiet", Audience.FOLLOWERS)
+        sharing.remove_share(who["gone"], gone.id)
+    with ago(1_600):
+        sharing.publish_post(
+            who["mira"], "", "Does anybody know a good atlas of night trains? Mine is from 1987."
+        )
+    with ago(200):
+        third = sharing.share(
+            who["mira"],
+            second.id,
+            note="What a way to look at a staircase. I went there once, in the rain, and saw none of this.",
+        ).share
     sharing.share(who["tomas"], third.id, note="Wonderful!")
     return Streams("mira", third.id)
 

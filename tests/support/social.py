@@ -7,6 +7,7 @@ from app.models.accounts.actor import Actor
 from app.models.discussion.moderation import Reason
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
+from tests.support.ago import ago
 from tests.support.demo import Demo
 from tests.support.reader import add_user
 
@@ -88,10 +89,11 @@ def passed_on(demo: Demo) -> Demo:
     people = [services.gateways.accounts.find_by_name(name) for name in ("dana", "hugo")]
     url = services.subscriptions.get_health(demo.ann, feed_id).feed.url
     notes = iter(("Worth an evening.", _LONG, "", "I tried the same and ended up at the wrong station."))
-    for person in (Actor(user_id) for user_id in people if user_id is not None):
+    for n, person in enumerate(Actor(user_id) for user_id in people if user_id is not None):
         services.subscriptions.subscribe(person, url)
-        for row in found[:2]:
-            services.sharing.share(person, row.id, note=next(notes))
+        for m, row in enumerate(found[:2]):
+            with ago(400 - 190 * n - 35 * m):
+                services.sharing.share(person, row.id, note=next(notes))
     return demo
 
 

@@ -147,6 +147,37 @@ def test_notifications_are_counted_read_and_switched_off(
     assert browser.get(f"/shares/{share.id}/likes").status_code == 200
 
 
+def test_the_likes_page_names_the_share_and_offers_to_follow(
+    ann: Visitor, visitor: Make, services: Services, bob: Actor, share: Share
+) -> None:
+    cleo, dan = add_user(services, "cleo"), add_user(services, "dan")
+    for who in (cleo, dan):
+        People(services).open(who)
+        services.discussion.set_share_liked(who, share.id, True)
+    ann.post(f"/shares/{share.id}/like")
+    services.following.follow(bob, "dan")
+    browser = visitor()
+    browser.log_in("bob")
+    page = BeautifulSoup(browser.get(f"/shares/{share.id}/likes").text, "lxml")
+    assert page.h1 is not None
+    assert page.h1.text == "3 likes"
+    (entry,) = page.select(".liked a")
+    assert (entry.text, entry["href"]) == ("blog 1", f"/read/all?entry={share.id}")
+    rows = {
+        row.select(".who-line .dim")[0].text: row.select(".person-acts")[0]
+        for row in page.select(".people li")
+    }
+    assert {name: acts.get_text(" ", strip=True) for name, acts in rows.items()} == {
+        "@ann": "",  # no page that one could follow
+        "@dan": "You're following",
+        "@cleo": "Follow cleo",
+    }
+    fields = {field["name"]: field["value"] for field in rows["@cleo"].select("input[name]")}
+    assert fields["next"] == f"/shares/{share.id}/likes"
+    assert browser.post("/people/follow", fields).headers["Location"] == fields["next"]
+    assert services.people_lists.list_followers(cleo, "cleo").total == 1
+
+
 def read_sentences(page: str) -> dict[str, list[tuple[str, str]]]:
     """Return the sentences of a page of notifications, each with its links: words and goal."""
     found = {}

@@ -85,10 +85,19 @@ def like_entry() -> Response:
 @bp.get("/shares/<int:share_id>/likes")
 def show_likes(share_id: int) -> str:
     """Show the sharer who likes a share."""
-    asked = forms.read_query(request, Likes)
-    people, after = get_services().discussion.list_likers(get_actor(), share_id, asked.after)
-    topic = get_services().discussion.get_commented_share(get_actor(), share_id)
-    return render_page("pages/likes.html", topic=topic, people=people, after=after)
+    asked, actor, talk = forms.read_query(request, Likes), get_actor(), get_services().discussion
+    found, next_page = talk.list_likers(actor, share_id, asked.after)
+    topic = talk.get_commented_share(actor, share_id)
+    # With the sharer's relationship to each of them, for the “Follow” beside their names.
+    people = get_services().people_lists.find_contacts(actor, [one.user_id for one in found])
+    return render_page(
+        "pages/likes.html",
+        topic=topic,
+        likes=talk.get_reactions(actor, topic.share).likes,
+        people=[*people.values()],
+        after=asked.after,
+        next=next_page,
+    )
 
 
 # -- comments

@@ -179,7 +179,7 @@ def _escape(text: str) -> str:
 def _shared(row: EntryRow) -> str:
     """Return the people who shared an entry, and the first note that says more than its excerpt.
 
-    Beside a note is only the name of its author: there is one line for both.
+    With a note, only its author is named.
     """
     author = _find_author(row.sharers, row.excerpt)
     people = [author, *(one for one in row.sharers if one is not author)] if author else row.sharers
@@ -187,7 +187,7 @@ def _shared(row: EntryRow) -> str:
     named = people[: 1 if author else NAMED]
     names = ", ".join(f"<bdi>{escape(one.name)}</bdi>" for one in named)
     more = f" +{len(people) - len(named)}" if len(people) > len(named) else ""
-    note = truncate_text(remove_signs(author.note), SHORT) if author else ""
+    note = truncate_text(remove_signs(author.note), LONG) if author else ""
     said = f'<span class="said"> “{escape(note)}”</span>' if note else ""
     return f'<bdi class="faces">{faces}</bdi><bdi class="src">{names}{more}</bdi>{said}'
 

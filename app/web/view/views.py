@@ -16,13 +16,15 @@ from app.models.reading.tag import Tag
 class Head:
     """Title and count above a list.
 
-    ``feed`` if the stream is one feed; ``waits`` if the stream gets its entries from feeds.
+    ``feed`` if the stream is one feed; ``waits`` if the stream gets its entries from feeds;
+    ``entries``: how many it holds, None where that isn't counted.
     """
 
     title: str
     unread: int
     feed: TreeFeed | None = None
     waits: bool = False
+    entries: int | None = None
 
 
 def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None:
@@ -30,7 +32,7 @@ def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | N
     if ref.kind is StreamKind.SEARCH:
         return Head(ref.query, 0)
     if ref.kind is StreamKind.TAG:
-        return next((Head(tag.name, 0) for tag in tags if tag.id == ref.id), None)
+        return next((Head(tag.name, 0, entries=tag.count) for tag in tags if tag.id == ref.id), None)
     if ref.kind is StreamKind.TODAY:
         return Head(_("Today"), 0, waits=True)
     if ref.kind is StreamKind.ALL:

@@ -101,3 +101,5 @@ function start(place) {
 const startAll = () => document.querySelectorAll("[data-attach][hidden]").forEach(start);
 document.addEventListener("attach", startAll);
 startAll();
+// A browser brings the focused field of a reply into sight, but not its buttons.
+document.querySelector("form.in-place")?.scrollIntoView({ block: "nearest" });

@@ -39,13 +39,17 @@ async function run() {
   document.body.classList.add("tried");
   verdict.hidden = false;
   const rows = [...document.querySelectorAll(".probes > li")];
-  const found = [];
+  const failed = [];
   for (const row of rows) {
     const ok = await passes(row.dataset);
     show(row, ok ? "ok" : "bad");
-    found.push(ok);
+    if (!ok) failed.push(row);
   }
-  show(verdict, found.every(Boolean) ? "ok" : "bad");
+  // First what has to be changed.
+  document.querySelector(".probes").prepend(...failed);
+  verdict.querySelector("b").textContent = failed.length.toLocaleString(document.documentElement.lang);
+  verdict.classList.toggle("error", failed.length > 0);
+  show(verdict, failed.length ? "bad" : "ok");
 }
 
 run();

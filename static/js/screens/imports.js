@@ -42,9 +42,13 @@ function ticking(form) {
     const set = target.closest("fieldset");
     if (target.matches("[data-whole]")) for (const box of boxes(set)) box.checked = target.checked;
     if (set?.matches(".ticks")) show(set);
-    const button = form.querySelector('.start [value="start"]');
+    const button = form.querySelector(".start .primary");
     const on = form.querySelectorAll('[name="pick"]:checked').length;
-    if (button && !form.querySelector('[value="next"], [value="back"]')) button.textContent = tn("Import {n} feed", "Import {n} feeds", on);
+    if (button && !form.querySelector('[value="next"], [value="back"]')) {
+      const subscribes = "subscribe" in form.dataset;
+      button.textContent = subscribes ? tn("Subscribe to {n} feed", "Subscribe to {n} feeds", on) : tn("Import {n} feed", "Import {n} feeds", on);
+      button.disabled = subscribes && !on;
+    }
   });
   form.querySelectorAll(".ticks").forEach(show);
 }
