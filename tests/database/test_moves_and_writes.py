@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -15,9 +16,10 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import MovingError
 from app.gateways.operations import moves
-from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.cells import WRITES, Cells
 from app.models.accounts.actor import Actor
 from app.models.operations.cells import HOME, Place, PlaceState
+from app.models.reading.rules import RuleMarks
 from tests.support import moves as support
 from tests.support.cells import CELL, cell_db, second_cell, settings
 from tests.support.database import World, world
@@ -90,6 +92,72 @@ def test_marks_in_several_feeds_survive_a_move_between_them(
     support.work(services, alice.user_id)
     states = {s.feed_id: s.state for s in services.mappers.subscriptions.find_by_user(alice.user_id)}
     assert [[states[feed].is_read(seq) for seq in (1, 2, 3)] for feed in feeds] == [[True, True, False]] * 2
+
+
+class _Passed(list[RuleMarks]):
+    """What rules have passed; ``between`` is called when it is looked through the second time."""
+
+    def __init__(self, marks: Sequence[RuleMarks], between: Callable[[], object]) -> None:
+        super().__init__(marks)
+        self._looks = iter([lambda: None, between])
+
+    def __iter__(self) -> Iterator[RuleMarks]:
+        for look in itertools.islice(self._looks, 1):
+            look()
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["cached", "grouped"])
+def test_what_rules_pass_for_many_survives_a_move(
+    world: World, alice: Actor, bob: Actor, feeds: list[int], known: bool
+) -> None:
+    """Alice moves after this process has read her place, or after it has grouped the people."""
+    services, feed = world.services, feeds[0]
+    services.subscriptions.subscribe(bob, "https://s0.example.org/feed")
+    for who in (alice, bob):
+        services.mappers.subscriptions.start_rules(who.user_id, {feed: 0})
+    services.cells.group_places([alice.user_id, bob.user_id])
+
+    def move() -> None:
+        with contextlib.closing(bootstrap.build(services.settings)) as other:
+            other.mover.start(alice.user_id, CELL)
+            assert other.mover.run(alice.user_id, clock.now()).state == "moved"
+            support.work(other, alice.user_id)
+        services.place_epoch._until = 0.0
+
+    marks = [RuleMarks(who.user_id, feed, 0, 3, read=(1,)) for who in (alice, bob)]
+    passed = _Passed(marks, move if known else lambda: None)
+    if not known:
+        move()
+    missed = services.mappers.subscriptions.pass_ruled(passed)
+    assert missed == ({alice.user_id, bob.user_id} if known else set()), "both shared the home store"
+    assert services.mappers.subscriptions.pass_ruled(marks) == set()
+    for who in (alice, bob):
+        (mine,) = services.mappers.subscriptions.find_by_user(who.user_id, [feed])
+        assert (mine.ruled, mine.state.is_read(1)) == (3, True)
+
+
+def test_someone_who_moves_is_left_out_of_a_write_for_many(
+    services: Services, cell_db: Database[Any], alice: Actor, bob: Actor
+) -> None:
+    place = support.get_place(services, alice.user_id)
+    assert services.cells.places.update(place, state=PlaceState.MIGRATING, to=CELL) is not None
+    services.cells.forget_places()
+    groups = []
+    table = services.cells.get_table("changes")
+    missed = table.write_groups([alice.user_id, bob.user_id], lambda _, people: groups.append(people))
+    assert (missed, groups) == ({alice.user_id}, [[bob.user_id]])
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_table_of_several_people_only_reads(
+    services: Services, cell_db: Database[Any], alice: Actor, name: str
+) -> None:
+    ((table, people),) = services.cells.get_table("changes").group_by_people([alice.user_id])
+    assert people == [alice.user_id]
+    assert list(table.find({"user_id": alice.user_id})) == []
+    with pytest.raises(TypeError, match="write_groups"):
+        _WRITES[name](table)
 
 
 _WRITES: dict[str, Callable[[Any], object]] = {

@@ -10,9 +10,10 @@ from pymongo.database import Database
 
 from app import clock
 from app.bootstrap.services import Services
+from app.gateways.reading import rules
 from app.models.accounts.actor import Actor
 from app.models.operations.cells import HOME, PlaceState
-from app.models.reading.rules import Rule, RuledReader
+from app.models.reading.rules import Rule, RuledReader, RuleMarks
 from app.services.reading import rule_runner
 from tests.reading.test_rules import bring, subscribe
 from tests.support.cells import SecondCell, cell_db, move, second_cell, settings, wait_until
@@ -149,3 +150,53 @@ def test_rules_catch_up_on_what_someone_missed_while_being_moved(
         assert found is not None
         assert (found.missed_at is not None) is is_left
         runner.run(later, seconds=30)
+
+
+def test_a_move_that_ends_between_two_batches_loses_no_match(
+    services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first entry matches nothing, and that can't be recorded; the second one is tried after the move."""
+    monkeypatch.setattr(rules, "BATCH", 1)
+    services.rules.save(ann, Rule(0, "", "football", read=True))
+    feed_id = subscribe(services, ann)
+    runner = services.rule_runner
+    runner.run(clock.now(), seconds=30)
+    bring(services, feed_id, "football", "else")
+    place = services.cells.places.read_place(ann.user_id)
+    assert place is not None
+    moving = services.cells.places.update(place, state=PlaceState.MIGRATING, to=HOME)
+    assert moving is not None
+    services.cells.forget_places()
+    ends = iter([moving])
+
+    def end_move() -> bool:
+        for was in ends:
+            assert services.cells.places.update(was, state=PlaceState.NORMAL, to="") is not None
+            services.cells.forget_places()
+        return False
+
+    runner.run(clock.now(), seconds=30, is_stopping=end_move)
+    found = services.gateways.rules.get_place()
+    assert found is not None
+    assert found.missed_at is not None
+    end_move()
+    runner.run(clock.now() + dt.timedelta(minutes=10), seconds=30)
+    (mine,) = services.gateways.subscriptions.find_by_user(ann.user_id, [feed_id])
+    assert (mine.state.is_read(1), mine.state.is_read(2), mine.ruled) == (False, True, 2)
+
+
+def test_what_a_dead_cell_cant_record_is_missed(
+    services: Services, second_cell: SecondCell, ann: Actor
+) -> None:
+    bob = add_user(services, "bob")
+    for who in (ann, bob):
+        services.rules.save(who, Rule(0, "", "football", read=True))
+        feed_id = subscribe(services, who)
+    marks = [RuleMarks(who.user_id, feed_id, 0, 3) for who in (ann, bob)]
+    second_cell.kill()
+    try:
+        assert services.mappers.subscriptions.pass_ruled(marks) == {ann.user_id}
+    finally:
+        second_cell.start()
+    (his,) = services.gateways.subscriptions.find_by_user(bob.user_id, [feed_id])
+    assert his.ruled == 3

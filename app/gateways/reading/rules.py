@@ -260,11 +260,14 @@ class RuleGateway(RuleMapper):
         if user is not None and user.synced:
             self._changes.record_changes(user_id, {f: some for f, some in seqs.items() if some}, entry_ids)
 
-    def pass_entries(self, passed: Sequence[tuple[RuledReader, int]]) -> None:
-        """Record up to which number the rules of users were tried, where none matched."""
+    def pass_entries(self, passed: Sequence[tuple[RuledReader, int]]) -> set[int]:
+        """Record up to which number the rules of users were tried, where none matched.
+
+        Returns:
+            The users whose record may be missing, because they move or their cell isn't responding.
+        """
         marks = [RuleMarks(one.user_id, one.feed_id, one.ruled, upto) for one, upto in passed]
-        if marks:
-            self._subscriptions.pass_ruled(marks)
+        return self._subscriptions.pass_ruled(marks) if marks else set()
 
     def _star_and_tag(self, user_id: int, found: Sequence[Judged], now: dt.datetime) -> None:
         starred = [one.key.id for one in found if "star" in one.verdict.actions]

@@ -74,6 +74,10 @@ for _name in WRITES:
     setattr(PersonTable, _name, _refuse_after_moves(getattr(Table, _name)))
 
 
+def _refuse_group_writes() -> None:
+    raise TypeError("Write with PeopleTable.write_groups: some of these people may be moving.")
+
+
 class PeopleTable:
     """A collection of people's data, spread over cells.
 
@@ -167,12 +171,55 @@ class PeopleTable:
         return found
 
     def group_by_people(self, user_ids: Collection[int]) -> Iterator[tuple[Table[Any], list[int]]]:
-        """Yield each collection that holds documents of these people, with these people."""
+        """Yield each collection that holds documents of these people, with these people; only to read.
+
+        Raises:
+            CellError: the cell of some isn't responding.
+        """
         if not self._cells.is_spread:
             yield self._home, list(user_ids)
             return
-        for store, found in self._cells.group_people(user_ids):
-            yield self._open(store.database), found
+        for cell, places in self._cells.group_places(user_ids).items():
+            table = PersonTable(self._cells.get_store(cell).database, self.name, **self._options)
+            yield table.check_with(_refuse_group_writes, 0), [place.user_id for place in places]
+
+    def write_groups(
+        self, user_ids: Collection[int], write: Callable[[Table[Any], list[int]], object]
+    ) -> set[int]:
+        """Call ``write`` with each collection that holds documents of these people, and with these people.
+
+        It is called with people who can be written to, and its writes must be safe to repeat.
+
+        Returns:
+            Those whose writes may be missing, because they move or their cell isn't responding.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        if not self._cells.is_spread:
+            write(self._home, list(user_ids))
+            return set()
+        missed = set[int]()
+        for cell, places in self._cells.group_places(user_ids).items():
+            staying = [place.user_id for place in places if place.state is not PlaceState.MIGRATING]
+            missed.update(place.user_id for place in places if place.state is PlaceState.MIGRATING)
+            try:
+                if staying:
+                    self._write_group(cell, staying, write)
+            except (MovingError, CellError) as e:
+                _log.info("people_not_written", cell=cell, collection=self.name, why=e.word)
+                missed.update(staying)
+        return missed
+
+    def _write_group(
+        self, cell: str, user_ids: list[int], write: Callable[[Table[Any], list[int]], object]
+    ) -> None:
+        store = self._cells.get_store(cell)
+        table = PersonTable(store.database, self.name, **self._options)
+        try:
+            write(table.check_with(functools.partial(self._cells.check_places, user_ids, cell), 0), user_ids)
+        except errors.UNAVAILABLE as e:
+            raise store.make_error(e) from e
 
     def with_options(self, **options: Any) -> PeopleTable:
         """Return the same collection with other options."""
@@ -250,18 +297,35 @@ class Cells:
     def find_place(self, user_id: int) -> Place:
         """Return where a person lives, from the cache if possible."""
         now = time.monotonic()
-        if self._read_epoch is not None and (epoch := self._read_epoch()) != self._epoch:
-            self.forget_places()
-            self._epoch = epoch
-        # Another thread may forget all places while this one reads; its old place must not be kept then.
-        kept = self._kept
+        kept = self._get_kept()
         place, until = kept.get(user_id, (None, 0.0))
         if place is None or now >= until:
             place = self.places.read_place(user_id) or Place(user_id, HOME)
-            if len(kept) >= KEPT_PLACES:
-                kept.clear()
-            kept[user_id] = place, now + KEPT_SECONDS
+            _keep(kept, [place], now)
         return place
+
+    def _find_places(self, user_ids: Collection[int]) -> list[Place]:
+        """Return where these people live, with one command for those who aren't in the cache."""
+        now = time.monotonic()
+        kept = self._get_kept()
+        found = {i: one[0] for i in user_ids if (one := kept.get(i)) and now < one[1]}
+        if missing := [i for i in user_ids if i not in found]:
+            placed = self.places.find_many(missing)
+            new = [placed.get(i) or Place(i, HOME) for i in missing]
+            _keep(kept, new, now)
+            found |= {place.user_id: place for place in new}
+        return list(found.values())
+
+    def _get_kept(self) -> dict[int, tuple[Place, float]]:
+        """Return the places in the cache, none if some have changed.
+
+        Another thread may forget all places while this one reads. What this one has read must not be kept
+        then, so it keeps it in what was returned.
+        """
+        if self._read_epoch is not None and (epoch := self._read_epoch()) != self._epoch:
+            self.forget_places()
+            self._epoch = epoch
+        return self._kept
 
     def place_new(self, user_id: int) -> None:
         """Place a new person in a cell, by the weights of the cells; nothing of theirs is stored yet."""
@@ -279,9 +343,12 @@ class Cells:
 
     def check_place(self, user_id: int, cell: str) -> None:
         """Raise MovingError unless a person lives in a cell and isn't being moved."""
-        place = self.find_place(user_id)
-        if place.state is PlaceState.MIGRATING or place.cell != cell:
-            raise MovingError(user_id=user_id)
+        _require_place(self.find_place(user_id), cell)
+
+    def check_places(self, user_ids: Collection[int], cell: str) -> None:
+        """Raise MovingError unless all these people live in a cell and none of them is being moved."""
+        for place in self._find_places(user_ids):
+            _require_place(place, cell)
 
     def forget_places(self) -> None:
         """Read places again at their next use."""
@@ -314,19 +381,12 @@ class Cells:
         self.require_all()
         return map(self.get_store, self._stores)
 
-    def group_people(self, user_ids: Collection[int]) -> Iterator[tuple[Store, list[int]]]:
-        """Yield each store with those of these people who live in it."""
-        now = time.monotonic()
-        places = {i: kept[0] for i in user_ids if (kept := self._kept.get(i)) and now < kept[1]}
-        missing = [i for i in user_ids if i not in places]
-        if missing:
-            places |= self.places.find_many(missing)
-        grouped = defaultdict[str, list[int]](list)
-        for user_id in user_ids:
-            place = places.get(user_id)
-            grouped[place.cell if place else HOME].append(user_id)
-        for cell, found in grouped.items():
-            yield self.get_store(cell), found
+    def group_places(self, user_ids: Collection[int]) -> dict[str, list[Place]]:
+        """Return the places of these people by cell."""
+        grouped = defaultdict[str, list[Place]](list)
+        for place in self._find_places(user_ids):
+            grouped[place.cell].append(place)
+        return grouped
 
     def run_in_transaction(self, user_id: int, operation: Callable[[Session], T]) -> T:
         """Run ``operation`` in a transaction of a person's store; see :meth:`Store.run_in_transaction`.
@@ -462,6 +522,17 @@ class Cells:
         for store in self._stores.values():
             if store is not self.home:
                 store.close()
+
+
+def _keep(kept: dict[int, tuple[Place, float]], places: Sequence[Place], now: float) -> None:
+    if len(kept) + len(places) > KEPT_PLACES:
+        kept.clear()
+    kept |= {place.user_id: (place, now + KEPT_SECONDS) for place in places[:KEPT_PLACES]}
+
+
+def _require_place(place: Place, cell: str) -> None:
+    if place.state is PlaceState.MIGRATING or place.cell != cell:
+        raise MovingError(user_id=place.user_id)
 
 
 def _call_each(call: Callable[[CellStore], T], stores: Sequence[CellStore]) -> list[T]:

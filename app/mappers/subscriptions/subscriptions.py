@@ -336,13 +336,19 @@ class SubscriptionMapper:
         )
 
     @translate_errors
-    def pass_ruled(self, passed: Sequence[RuleMarks]) -> None:
-        """Record that rules had nothing to do with entries of many users."""
-        by_user = {one.user_id: None for one in passed}
-        for subscriptions, users in self._subscriptions.group_by_people(by_user):
+    def pass_ruled(self, passed: Sequence[RuleMarks]) -> set[int]:
+        """Record that rules had nothing to do with entries of many users.
+
+        Returns:
+            The users whose record may be missing, because they move or their cell isn't responding.
+        """
+
+        def _write(subscriptions: Collection[Any], users: list[int]) -> None:
             mine = set(users)
             writes = [UpdateOne(*_build_ruled(one)) for one in passed if one.user_id in mine]
             subscriptions.bulk_write(writes, ordered=False)
+
+        return self._subscriptions.write_groups({one.user_id: None for one in passed}, _write)
 
     @translate_errors
     def apply_rules(self, marks: RuleMarks, session: Session) -> bool:

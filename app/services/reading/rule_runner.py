@@ -144,7 +144,8 @@ class RuleRunner:
             if not is_done:
                 return False
         # Numbers without an entry: those of removed ones.
-        self._gateway.pass_entries([(one, feed.last_seq) for one in left if one.ruled < feed.last_seq])
+        behind = [(one, feed.last_seq) for one in left if one.ruled < feed.last_seq]
+        work.is_missed |= bool(self._gateway.pass_entries(behind))
         return True
 
     def _try_entries(
@@ -180,7 +181,8 @@ class RuleRunner:
                 work.is_missed = True
                 continue  # a later run tries again
             left.append(reader._replace(ruled=upto))
-        self._gateway.pass_entries(passed)
+        # If one can't be recorded, neither can what the same run finds in later entries: all is tried again.
+        work.is_missed |= bool(self._gateway.pass_entries(passed))
         return left, not is_cut
 
     def _judge(
