@@ -11,6 +11,7 @@ One reader has 1,000 of the feeds; at random, 30 % of their entries are unread.
 ``python -m bench scale`` measures 0.1 and 1 million, and with ``--large`` also 10 million, in a temporary
 folder.
 ``python -m bench.scale load FOLDER`` and ``python -m bench.scale read FOLDER`` keep the data.
+``python -m bench.scale standby FOLDER`` builds a standby index of the entries in FOLDER, and searches in it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import json
 import os
 import random
 import re
+import resource
 import statistics
 import time
 from collections import defaultdict
@@ -71,6 +73,8 @@ LENGTH, INDEXED = 400, 20
 #: Entries of one statement, and of one commit of the search index.
 BATCH, COMMIT = 2000, 20_000
 OPERATIONS = 40
+#: Seconds of one run of a standby index, and between two lines about its progress.
+STANDBY_SECONDS, STANDBY_SAY = 10.0, 60.0
 CACHE = 3 << 30
 ALL = StreamRef(StreamKind.ALL)
 #: Searches: common words, a rare one, and two words.
@@ -318,6 +322,45 @@ def read(folder: Path, totals: tuple[int, ...], runs: int, *, write: bool) -> No
         docs.write(bench.figures, harness.machine())
 
 
+@main.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+@click.option("--total", type=int, default=LARGE, show_default=True)
+@click.option("--seconds", default=3600.0, show_default=True, help="The build ends after so long.")
+def standby(folder: Path, total: int, seconds: float) -> None:
+    """Build a standby index of the entries in FOLDER, as a second server does, and search in it."""
+    home = folder / "standby"
+    with _run_servers(folder) as running, _open_places(running.settings, [total]) as (place,):
+        own = dataclasses.replace(place.services.settings, home=home)
+        with contextlib.closing(bootstrap.build(own)) as services:
+            done, end, last = 0, time.monotonic() + seconds, time.monotonic()
+            began, cpu = time.monotonic(), time.process_time()
+            while time.monotonic() < end:
+                found = services.standby.run(clock.now(), STANDBY_SECONDS)
+                done += found["entries"]
+                if time.monotonic() - last > STANDBY_SAY:
+                    last = time.monotonic()
+                    _say(f"{done:,} of {total:,} entries, load {os.getloadavg()[0]:.0f}")
+                if not found["entries"]:
+                    break
+            spent = time.monotonic() - began
+            micros = (time.process_time() - cpu) / max(1, done) * 1e6
+            services.standby.close()
+            size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
+            most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+            _say(
+                f"{done:,} entries in {spent:,.0f} s: {done / spent:,.0f} per second, {micros:.0f} µs of CPU,"
+                f" {size / max(1, done):.0f} bytes each, at most {most:,} MB of memory"
+            )
+        with serve_search(own) as (address, _):
+            away = dataclasses.replace(own, search=address, home=home / "asking")
+            with contextlib.closing(bootstrap.build(away)) as asking:
+                reader, words = Reader(place, asking), itertools.cycle(WORDS)
+                times = _time(OPERATIONS, lambda: reader.search(next(words)))
+                _say(
+                    f"a search: {statistics.median(times):.0f}, p95 {compute_percentile(times, 0.95):.0f} ms"
+                )
+
+
 # -- figures
 
 
@@ -362,13 +405,14 @@ class Reader:
             "mark": _time(operations, lambda: reading.mark(self._actor, [next(marks)], True)),
         }
         if with_search:
-            found["search"] = _time(operations, lambda: self._search(next(words)))
+            found["search"] = _time(operations, lambda: self.search(next(words)))
         return found
 
     def _load(self, ref: StreamRef) -> Any:
         return self._place.services.reading.load_page(self._actor, StreamQuery(ref, limit=50))
 
-    def _search(self, word: str) -> None:
+    def search(self, word: str) -> None:
+        """Load a page of results."""
         wanted = StreamQuery(StreamRef(StreamKind.SEARCH, query=word), Sort.NEWEST, limit=50)
         self._asking.reading.load_page(self._actor, wanted)
 

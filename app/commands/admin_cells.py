@@ -18,9 +18,12 @@ _ADMIN = Actor(0, Role.ADMIN)
 
 
 @click.command("cells")
-def list_cells() -> None:
+@click.option("--empty", metavar="CELL", help="Use this cell's database although all its data is lost.")
+def list_cells(empty: str | None) -> None:
     """List the cells with their people and their shares of new people."""
     with _open_services() as services:
+        if empty is not None:
+            services.cell_upkeep.accept_empty(_ADMIN, empty)
         print_json({"cells": [row._asdict() for row in services.cell_upkeep.list_cells(_ADMIN)]})
 
 

@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from app.mappers.media.blobs import BlobMapper
 from app.mappers.media.cleaning import DISK_WALK, CleaningMapper
 from app.mappers.media.uploads import UploadMapper
 from app.mappers.mongo import indexes, refusals
-from app.mappers.mongo.cell_identity import read_identity, require_name
+from app.mappers.mongo.cell_identity import read_identity, require_name, require_unused
 from app.mappers.mongo.cell_store import compute_program
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.migrations import table
@@ -289,12 +289,13 @@ def check_mongodb(settings: Settings) -> Iterator[CheckResult]:
 def check_cells(settings: Settings) -> Iterator[CheckResult]:
     """Check the replica sets of people's data: do they respond, and is each that has people configured?"""
     addresses = parse_cells(settings.cells)
+    used = _find_used_cells(settings)
     for name, uri in addresses.items():
         try:
             with pymongo.MongoClient[dict[str, Any]](uri, serverSelectionTimeoutMS=_TIMEOUT_MS) as client:
                 problem = refusals.find_problem(client.admin.command("hello"))
                 _look_into(client, settings.mongodb_name)
-                problem = problem or _find_cell_problem(client[settings.mongodb_name], name)
+                problem = problem or _find_cell_problem(client[settings.mongodb_name], name, used)
         except (PyMongoError, StoreError, ValueError) as e:
             problem = refusals.describe_refusal(e) or f"It isn't responding ({shorten_error(e)})."
         if problem is None:
@@ -311,11 +312,20 @@ def check_cells(settings: Settings) -> Iterator[CheckResult]:
                 yield CheckResult("cells", Severity.FAIL, text)
 
 
-def _find_cell_problem(database: Database[Any], name: str) -> str | None:
+def _find_used_cells(settings: Settings) -> list[str]:
+    with contextlib.suppress(PyMongoError, StoreError, ValueError), _open_home(settings) as store:
+        places = Cells(store, {}, settings.mongodb_name).places
+        return [name for name in parse_cells(settings.cells) if places.is_used(name)]
+    return []  # another check says that the home store isn't responding
+
+
+def _find_cell_problem(database: Database[Any], name: str, used: Collection[str]) -> str | None:
     """Return why a cell that responds can't be used; None: it can."""
     found = read_identity(database)
     try:
-        if found is not None:
+        if found is None:
+            require_unused(name, used.__contains__)
+        else:
             require_name(found, name)
     except CellMismatchError as e:
         return e.message

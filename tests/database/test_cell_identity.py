@@ -24,6 +24,7 @@ from app.models.accounts.actor import Actor
 from app.models.operations.cells import HOME
 from app.models.operations.check_result import Severity
 from app.monitoring import health
+from tests.operations.test_move_commands import run
 from tests.support.cells import CELL, SecondCell, cell_db, move, second_cell, settings, wait_until
 from tests.support.database import World, world
 from tests.support.reader import add_user
@@ -117,11 +118,39 @@ def test_a_running_installation_gets_its_identities_at_the_first_start(
 ) -> None:
     for database in (services.store.database, cell_db):
         database[COLLECTION].delete_one({"_id": "cell"})
+    services.store.database["cells"].delete_many({})
     with build_with(settings, settings.cells) as upgraded:
         upgraded.migrate()
         assert (get_name(services.store.database), get_name(cell_db)) == (HOME, CELL)
         move_to(upgraded, ann, CELL)
         assert [each.feed_id for each in upgraded.mappers.subscriptions.find_by_user(ann.user_id)]
+
+
+def test_an_empty_database_is_not_taken_for_a_cell_that_had_one(
+    settings: Settings, services: Services, cell_db: Database[Any], ann: Actor
+) -> None:
+    """A replica set that was replaced, or set up anew: its people would find nothing, and write to it."""
+    with build_with(settings, settings.cells) as built:
+        move_to(built, ann, CELL)
+    for name in cell_db.list_collection_names():
+        cell_db[name].delete_many({})
+    with build_with(settings, settings.cells) as built:
+        with pytest.raises(StartupError, match="c1 leads to an empty database"):
+            require_stores(built.settings)
+        with pytest.raises(StartupError, match="restore the cell from its backup"):
+            built.cells.prepare_missing()
+        with pytest.raises(CellMismatchError):
+            built.mover.start(add_user(services, "eve").user_id, CELL)
+        with pytest.raises(CellError):
+            built.mappers.subscriptions.find_by_user(ann.user_id)
+    assert get_name(cell_db) is None
+    assert any("an empty database" in check.text for check in health.check_cells(settings))
+    assert "There is no cell named c7" in run(services, "cells", "--empty", "c7", code=1)
+    assert [row["responding"] for row in run(services, "cells", "--empty", CELL)["cells"]] == [True, True]
+    assert get_name(cell_db) == CELL
+    with build_with(settings, settings.cells) as built:
+        require_stores(built.settings)
+        assert built.mappers.subscriptions.find_by_user(ann.user_id) == []
 
 
 def test_without_cells_nothing_is_written(

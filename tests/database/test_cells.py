@@ -7,12 +7,14 @@ import contextlib
 import dataclasses
 import datetime as dt
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from pymongo.database import Database
+from pymongo.errors import AutoReconnect
 
 from app import clock
 from app.adapters.redis import slot as slots
@@ -24,7 +26,10 @@ from app.errors import CellError, MovingError, NotFoundError, SettingsError, Sta
 from app.mappers.mongo import ids, store
 from app.mappers.mongo.cell_store import CellStore
 from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.placement import PLACEMENTS, Home
+from app.mappers.operations.person_documents import PersonDocuments
+from app.mappers.operations.places import PlaceMapper
 from app.models.accounts.actor import Actor, Role
 from app.models.jobs import redis_keys
 from app.models.operations.cells import HOME, SLOTS, Place, PlaceState
@@ -48,8 +53,11 @@ def test_each_person_is_sent_to_their_cell(
     support.move(services, alice.user_id)
     assert services.cells.get_database(alice.user_id).client is cell_db.client
     assert services.cells.get_database(bob.user_id).client is services.store.database.client
-    groups = services.cells.group_people([alice.user_id, bob.user_id])
-    assert [people for _, people in groups] == [[alice.user_id], [bob.user_id]]
+    groups = services.cells.group_places([alice.user_id, bob.user_id])
+    assert {name: [place.user_id for place in places] for name, places in groups.items()} == {
+        CELL: [alice.user_id],
+        HOME: [bob.user_id],
+    }
 
 
 def test_writes_of_a_person_who_moves_are_refused(
@@ -294,6 +302,39 @@ def _find_shortcuts(tree: ast.AST, people: set[str]) -> tuple[set[str], set[str]
 def test_a_short_cut_past_the_cells_is_caught() -> None:
     code = "def find(self): return self._database['marks'].find()\ndef each(self): self._marks.read_each(f)"
     assert _find_shortcuts(ast.parse(code), {"marks"}) == ({"find"}, {"each"})
+
+
+def test_errors_between_two_steps_of_a_mapper_are_translated(
+    services: Services, cell_db: Database[Any], second_cell: SecondCell
+) -> None:
+    """Of a recount, and of a mover that would otherwise go on refusing writes."""
+    cell_db["folders"].insert_many([{"user_id": 1} for _ in range(3)])
+    store = services.cells.get_store(CELL)
+    documents = PersonDocuments(store, 1, "x")
+    keys = list(documents.compute_digests("folders", clock.now()))
+    second_cell.kill()
+    try:
+        with pytest.raises(CellError):
+            list(services.mappers.outbox.iterate_keepers([HOME, CELL]))
+        with pytest.raises(CellError):
+            list(documents.read("folders", keys))
+        with pytest.raises(CellError):
+            list(PlaceMapper(store.database).list_all())
+    finally:
+        second_cell.start()
+
+
+def test_errors_of_those_who_use_a_step_pass_through() -> None:
+    @translate_errors
+    def count() -> Iterator[int]:
+        yield from range(3)
+
+    def use() -> None:
+        for number in count():
+            raise AutoReconnect(str(number))
+
+    with pytest.raises(AutoReconnect):
+        use()
 
 
 def test_a_cell_that_is_down_hurts_only_its_people(

@@ -118,6 +118,42 @@ def test_a_cleaning_that_goes_on_carries_over_what_is_left(
     assert support.count(home, ANN) == 0
 
 
+@pytest.mark.parametrize("point", ["switched", "moved", "emptying", "swept"])
+def test_without_digests_nothing_comes_back_that_the_person_has_deleted(
+    settings: Settings, services: Services, home: Database[Any], cell_db: Database[Any], point: str
+) -> None:
+    """Versions before the digests switched without them, and an upgrade may come before the cleaning."""
+    services.mover.start(ANN, CELL)
+    if point == "moved":
+        services.mover.run(ANN, clock.now())
+    else:
+        while run_in_child(settings, ANN, kill_at(point)) != signal.SIGKILL:
+            pass
+    home["move_digests"].delete_many({})
+    cell_db["marks"].delete_one({"user_id": ANN, "entry_id": 1001})
+    cell_db["marks"].update_one({"user_id": ANN, "entry_id": 1002}, {"$set": {"text": "new"}})
+    if point == "swept":  # the old cell was empty: what is there now was written late
+        home["folders"].insert_one({"_id": EARLY, "user_id": Int64(ANN), "name": "Late"})
+    support.work(services, ANN)
+    found = {doc["entry_id"]: doc["text"] for doc in cell_db["marks"].find({"user_id": ANN})}
+    assert found == {1000: "", 1002: "new"}
+    assert cell_db["folders"].count_documents({"user_id": ANN}) == (4 if point == "swept" else 3)
+    assert support.count(home, ANN) == 0
+
+
+def test_digests_of_no_documents_are_digests(
+    services: Services, home: Database[Any], cell_db: Database[Any]
+) -> None:
+    """Someone who had nothing yet: whatever is in the old cell later was written late."""
+    for name in person_documents.NAMES:
+        home[name].delete_many({"user_id": ANN})
+    services.mover.start(ANN, CELL)
+    services.mover.run(ANN, clock.now())
+    home["folders"].insert_one({"_id": EARLY, "user_id": Int64(ANN), "name": "Late"})
+    support.work(services, ANN)
+    assert cell_db["folders"].find_one({"_id": EARLY}) is not None
+
+
 def test_what_the_person_did_in_the_new_cell_stays(
     services: Services, home: Database[Any], cell_db: Database[Any]
 ) -> None:

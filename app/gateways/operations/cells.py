@@ -32,6 +32,11 @@ class CellGateway:
         others = sorted(set(counts).difference(self._cells.names))
         return [*rows, *(CellRow(name, *counts[name], 0, False, False) for name in others)]
 
+    def accept_empty(self, cell: str) -> None:
+        """Accept that a cell's database is new, and prepare it."""
+        self._cells.places.forget_used(cell)
+        self._cells.prepare_missing()
+
     def set_weights(self, weights: Mapping[str, int]) -> None:
         """Set the share of new people of these cells."""
         self._cells.places.set_weights(weights)

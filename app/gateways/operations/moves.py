@@ -307,7 +307,7 @@ class _Run:
         if step is MoveStep.CARRY:
             # The run that switched has died, perhaps before it told anyone.
             self._gateway._announce()
-            self._digests, _ = self._there.load_digests()
+            self._load_digests()
             return self._carry()
         if step is MoveStep.CLEAN:
             return self._clean(now)
@@ -425,6 +425,22 @@ class _Run:
         self._change(step=MoveStep.CLEAN.value)
         return MoveResult("moved", self._copied, self._refused, self._late)
 
+    def _load_digests(self) -> bool:
+        """Load what the old cell had at the switch; return whether it is being emptied already."""
+        found = self._there.load_digests()
+        if found is None and any(
+            sweep.cell == self._place.to for sweep in self._gateway._moves.find_sweeps(self._place.user_id)
+        ):
+            found = {name: {} for name in NAMES}, True  # a run before this one died at its end
+        if found is None:
+            # An earlier version of this program switched. What the person has deleted since must not come
+            # back, and nothing tells it from what was written late.
+            log.warning("move_without_digests", user_id=self._place.user_id)
+            now = clock.now()
+            found = {name: self._there.compute_digests(name, now) for name in NAMES}, False
+        self._digests, emptying = found
+        return emptying
+
     def _carry_late(self) -> bool:
         """Carry over what was written in the old cell since the last comparison; return whether anything was.
 
@@ -452,8 +468,7 @@ class _Run:
 
     def _clean(self, now: dt.datetime) -> MoveResult:
         """Empty the old cell; carry over what was written there since the last comparison."""
-        self._digests, emptying = self._there.load_digests()
-        if not emptying:
+        if not self._load_digests():
             self._carry_late()
             self._there.save_digests(self._digests, emptying=True)
         self._stop("emptying")

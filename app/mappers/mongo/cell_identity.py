@@ -8,6 +8,7 @@ what it has just copied.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pymongo.database import Database
@@ -36,19 +37,43 @@ def read_identity(database: Database[Any]) -> CellIdentity | None:
     return CellIdentity(doc["name"], frozenset(doc["prepared"])) if doc else None
 
 
-def claim_database(database: Database[Any], name: str) -> CellIdentity:
+def claim_database(
+    database: Database[Any], name: str, is_used: Callable[[str], bool] = lambda _: False
+) -> CellIdentity:
     """Let a database be that of a cell, unless it is that of another cell; return its identity.
 
+    Args:
+        is_used: returns whether the cell had a database before.
+
     Raises:
-        CellMismatchError: it is the database of another cell.
+        CellMismatchError: it is the database of another cell, or not the one that the cell had.
         StoreError: it isn't responding.
     """
     found = read_identity(database)
     if found is None:
+        require_unused(name, is_used)
         _write(database, name)
         found = read_identity(database) or CellIdentity(name, frozenset())
     require_name(found, name)
     return found
+
+
+def require_unused(name: str, is_used: Callable[[str], bool]) -> None:
+    """Check that a cell whose database is empty never had another one.
+
+    Raises:
+        CellMismatchError: it had.
+    """
+    if not is_used(name):
+        return
+    raise CellMismatchError(
+        N_(
+            "The address of the cell %(cell)s leads to an empty database, but the cell had another one."
+            " Correct EVENTR_CELLS, or restore the cell from its backup. If its data is lost,"
+            " run 'eventr admin cells --empty %(cell)s'."
+        ),
+        cell=name,
+    )
 
 
 def require_name(found: CellIdentity, name: str) -> None:

@@ -39,6 +39,7 @@ class CellStore(Store):
 
     Args:
         name: of the cell.
+        is_used: returns whether a cell was prepared before.
         migrations: a different table, for tests.
     """
 
@@ -48,9 +49,11 @@ class CellStore(Store):
         database: str,
         name: str,
         log: ChangeLog | None = None,
+        *,
+        is_used: Callable[[str], bool] = lambda _: False,
         migrations: Sequence[Migration] = CELL_MIGRATIONS,
     ) -> None:
-        self.name, self._migrations = name, migrations
+        self.name, self._migrations, self._is_used = name, migrations, is_used
         self._lock = threading.Lock()
         self._failed_until = 0.0
         #: Whether this process knows that the cell is prepared.
@@ -129,22 +132,22 @@ class CellStore(Store):
         """Check now that this is the database of this cell.
 
         Raises:
-            CellMismatchError: it is that of another one.
+            CellMismatchError: it is that of another one, or has lost all its data.
             CellError: it isn't responding.
         """
         self.check_pause()
-        claim_database(self.database, self.name)
+        claim_database(self.database, self.name, self._is_used)
 
     def prepare(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Upgrade the cell to this program's schema and create its indexes; safe to repeat, even in a pause.
 
         Raises:
-            CellMismatchError: it is the database of another cell.
+            CellMismatchError: it is the database of another cell, or has lost all its data.
             CellError: it isn't responding.
             StartupError: a newer program has upgraded it, or this process should stop.
         """
         self.ping()  # building indexes may take hours, and so would waiting for a server that is down
-        claim_database(self.database, self.name)
+        claim_database(self.database, self.name, self._is_used)
         if self._migrations:
             program = metadata.version("eventr")
             Migrator(

@@ -251,7 +251,10 @@ class Cells:
         self._has_unknown, self._next_look = False, time.monotonic() + LOOK_SECONDS
         self.places = PlaceMapper(home.database)
         self._stores: dict[str, Store] = {HOME: home}
-        self._stores |= {cell: CellStore(uri, name, cell, home.log) for cell, uri in addresses.items()}
+        self._stores |= {
+            cell: CellStore(uri, name, cell, home.log, is_used=self.places.is_used)
+            for cell, uri in addresses.items()
+        }
         self._read_epoch, self._get_slot = read_epoch, get_slot
         self._kept: dict[int, tuple[Place, float]] = {}
         self._epoch = 0
@@ -503,6 +506,7 @@ class Cells:
         def prepare_one(store: CellStore) -> None:
             try:
                 store.prepare(cancelled)
+                self.places.record_used(store.name)
             except StoreError as e:
                 _log.warning("cell_not_prepared", cell=store.name, error=e.word)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 from pymongo.errors import (
     ConnectionFailure,
@@ -40,21 +41,43 @@ def translate_errors(call: Callable[P, T]) -> Callable[P, T]:
     """Turn temporary errors of the store into :class:`app.errors.StoreError`, cause chained.
 
     Duplicate keys and programming errors pass through: mappers translate the first themselves, and the second
-    must stay visible.
+    must stay visible. Of a generator, the errors of each step are translated.
     """
+    if inspect.isgeneratorfunction(call):
+        return cast(Callable[P, T], _translate_steps(call))
 
     @functools.wraps(call)
     def call_translated(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return call(*args, **kwargs)
-        except UNAVAILABLE as e:
-            if e.has_error_label("TransientTransactionError"):
-                raise  # run_in_transaction retries, and translates the final error
-            cell = find_cell(e)
-            raise (StoreError() if cell is None else cell.make_error(e)) from e
-        except OperationFailure as e:
-            if is_disk_full(e):
-                raise NoSpaceError from e
-            raise
+        except PyMongoError as e:
+            _raise_translated(e)
 
     return call_translated
+
+
+def _translate_steps(call: Callable[P, Iterator[Any]]) -> Callable[P, Iterator[Any]]:
+    @functools.wraps(call)
+    def iterate_translated(*args: P.args, **kwargs: P.kwargs) -> Iterator[Any]:
+        steps = call(*args, **kwargs)
+        while True:
+            try:
+                step = next(steps)
+            except StopIteration:
+                return
+            except PyMongoError as e:
+                _raise_translated(e)
+            yield step
+
+    return iterate_translated
+
+
+def _raise_translated(error: PyMongoError) -> NoReturn:
+    if isinstance(error, UNAVAILABLE):
+        if error.has_error_label("TransientTransactionError"):
+            raise error  # run_in_transaction retries, and translates the final error
+        cell = find_cell(error)
+        raise (StoreError() if cell is None else cell.make_error(error)) from error
+    if isinstance(error, OperationFailure) and is_disk_full(error):
+        raise NoSpaceError from error
+    raise error

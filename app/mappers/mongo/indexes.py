@@ -424,8 +424,23 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
 }
 
-#: More indexes where there are cells: the relay counts the keepers of an entry in all stores.
-CELL_INDEXES: dict[str, list[IndexModel]] = {"marks": [IndexModel([("entry_id", _UP)], name="entry")]}
+#: More indexes where there are cells.
+CELL_INDEXES: dict[str, list[IndexModel]] = {
+    # The relay counts the keepers of an entry in all stores.
+    "marks": [IndexModel([("entry_id", _UP)], name="entry")],
+    "outbox": [
+        # The rows of everyone, and those of each person who moves.
+        IndexModel(
+            [("user_id", _UP), ("due", _UP), ("_id", _UP)],
+            name="rows",
+            partialFilterExpression={"feed_id": {"$gt": 0}},
+        ),
+        # Notifications that wait.
+        IndexModel([("due", _UP)], name="waiting", partialFilterExpression={"kind": "notification"}),
+        # Retention: entries whose keepers aren't counted yet.
+        IndexModel([("feed_id", _UP)], name="unsettled", partialFilterExpression={"entry_id": {"$gt": 0}}),
+    ],
+}
 
 
 @translate_errors

@@ -32,6 +32,12 @@ from app.models.operations.cells import HOME
 
 #: People whose moves' rows are settled together.
 PEOPLE = 20
+#: People whose rows are counted, to find those with the fewest.
+COUNTED = 200
+#: The part of rows that failed before, of those that belong to no move.
+_AGAIN_PART = 4
+#: Rows of feeds and entries, not of notifications.
+_ROWS: Doc = {"feed_id": {"$gt": 0}}
 #: Marks that keep an entry.
 _KEEPING: Doc = {"$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
 #: Names of other numbers among those of cells; no cell has such a name.
@@ -89,6 +95,7 @@ class OutboxMapper:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
+        self._asked = dict[str, int]()  # cell → the last person whose rows were counted
         home = cells.home.database
         self._readers: Table[Doc] = home["feed_readers"]
         self._keepers: Table[Doc] = home["entry_keepers"]
@@ -103,28 +110,48 @@ class OutboxMapper:
         """Return rows of a cell that are due, at most ``limit`` of moves and as many others, oldest first.
 
         A move has a row for each feed and entry of a person. They must not make everyone else wait: so the
-        people with the fewest rows come first, and each gets the same part.
+        people with the fewest rows come first, and each gets the same part. Nothing reads all rows: of each
+        person, at most ``limit`` are counted; if very many people move, each call asks other ones.
         """
-        table = self._open(cell)[OUTBOX]
-        due: Doc = {"due": {"$not": {"$gt": now}}, "kind": {"$ne": OutboxKind.NOTIFICATION.value}}
-        found = list(table.find({**due, "user_id": None}).sort("_id").limit(limit))
-        count: list[Doc] = [
-            {"$match": {**due, "user_id": {"$gt": 0}}},
-            {"$group": {"_id": "$user_id", "rows": {"$sum": 1}}},
-            {"$sort": {"rows": 1, "_id": 1}},
-            {"$limit": PEOPLE},
-        ]
+        table, everyone = self._open(cell)[OUTBOX], {**_ROWS, "user_id": None}
+        again = table.find({**everyone, "due": {"$lte": now}}).sort([("due", 1), ("_id", 1)])
+        found = list(again.limit(limit // _AGAIN_PART))
+        new = table.find({**everyone, "due": None}).sort("_id")
+        found += new.limit(limit - len(found))
+        people = sorted(self._count_due(cell, table, limit, now))[:PEOPLE]
         left = limit
-        people = [doc["_id"] for doc in table.aggregate(count)]
-        for place, user_id in enumerate(people):
+        for place, (_, user_id) in enumerate(people):
             part = max(1, left // (len(people) - place))
-            rows = list(table.find({**due, "user_id": user_id}).sort("_id").limit(part))
+            due = {**_ROWS, "user_id": user_id, "due": {"$lte": now}}
+            rows = list(table.find(due).sort([("due", 1), ("_id", 1)]).limit(part))
             left -= len(rows)
             found += rows
         return [
             OutboxRow(doc["_id"], doc["feed_id"], doc.get("entry_id", 0), doc.get("user_id", 0))
             for doc in found
         ]
+
+    def _count_due(self, cell: str, table: Table[Doc], limit: int, now: dt.datetime) -> list[tuple[int, int]]:
+        """Return for people with rows of a move how many are due, at most ``limit``, and the person."""
+        first, found = self._asked.get(cell, 0), list[tuple[int, int]]()
+        for user_id in itertools.islice(self._iterate_people(table, first), COUNTED):
+            due = {**_ROWS, "user_id": user_id, "due": {"$lte": now}}
+            if count := table.count_documents(due, limit=limit, hint="rows"):
+                found.append((count, user_id))
+            self._asked[cell] = user_id
+        return found
+
+    def _iterate_people(self, table: Table[Doc], first: int) -> Iterator[int]:
+        """Yield the people with rows of a move, those above ``first`` first."""
+        for low, high in ((first, None), (0, first)):
+            after: int | None = low
+            while after is not None:
+                some = {"$gt": after} if high is None else {"$gt": after, "$lte": high}
+                query = {**_ROWS, "user_id": some}
+                doc = table.find_one(query, {"user_id": 1}, sort=[("user_id", 1)], hint="rows")
+                after = doc["user_id"] if doc is not None else None
+                if after is not None:
+                    yield after
 
     @translate_errors
     def find_unsettled_entries(self, feed_id: int) -> set[int]:
@@ -133,7 +160,7 @@ class OutboxMapper:
         Raises:
             CellError: a cell isn't responding.
         """
-        query = {"feed_id": feed_id, "entry_id": {"$exists": True}}
+        query = {"feed_id": feed_id, "entry_id": {"$gt": 0}}
         found: set[int] = set()
         self._cells.require_all()
         for cell in self._cells.names[1:]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import itertools
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -116,28 +117,33 @@ class PersonDocuments:
             StaleRunError: another run has taken over.
         """
         parts = ((name, data) for name, found in digests.items() for data in _pack_digests(found))
+        # The first row is empty: it says that there are digests, even of no documents.
         rows = [
             {"_id": {"user": self._user, "part": number}, "name": name, "data": data, "emptying": emptying}
-            for number, (name, data) in enumerate(parts)
+            for number, (name, data) in enumerate(itertools.chain([(NAMES[0], b"")], parts))
         ]
 
         def _write(session: Session) -> None:
             table = self._database["move_digests"]
             table.delete_many(self._mine, session=session)
-            if rows:
-                table.insert_many(rows, session=session)
+            table.insert_many(rows, session=session)
 
         self._write(_write)
 
     @translate_errors
-    def load_digests(self) -> tuple[dict[str, Digests], bool]:
-        """Return what :meth:`save_digests` has kept, and whether the mover has begun to empty this cell."""
+    def load_digests(self) -> tuple[dict[str, Digests], bool] | None:
+        """Return what :meth:`save_digests` has kept, and whether the mover has begun to empty this cell.
+
+        Returns:
+            None: it has kept nothing, or that is forgotten.
+        """
+        rows = list(self._database["move_digests"].find(self._mine))
+        if not rows:
+            return None
         found: dict[str, Digests] = {name: {} for name in NAMES}
-        emptying = False
-        for row in self._database["move_digests"].find(self._mine):
+        for row in rows:
             found.setdefault(row["name"], {}).update(_unpack_digests(row["data"]))
-            emptying = row["emptying"]
-        return found, emptying
+        return found, rows[0]["emptying"]
 
     @translate_errors
     def drop_digests(self) -> None:
@@ -153,6 +159,7 @@ class PersonDocuments:
         first, last = ({"user": self._user, "part": part} for part in (MinKey(), MaxKey()))
         return {"_id": {"$gt": first, "$lt": last}}
 
+    @translate_errors
     def read(self, name: str, keys: Sequence[bytes]) -> Iterator[list[bytes]]:
         """Yield the documents with these ids in batches for one transaction each."""
         table = self._database.get_collection(name, read_concern=ReadConcern("majority"))

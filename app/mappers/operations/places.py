@@ -1,7 +1,7 @@
 """Where people live: the collections ``places`` and ``cells``, the settings of cells, in the home store.
 
 places  {_id: user, cell, state, to, epoch, step}    no document: the person lives in the home store
-cells   {_id: name, weight}                          the share of new people; no document: none
+cells   {_id: name, weight, used}                    the share of new people; whether the cell was used before
 """
 
 from __future__ import annotations
@@ -104,13 +104,30 @@ class PlaceMapper:
     @translate_errors
     def find_weights(self) -> dict[str, int]:
         """Return the share of new people by cell; cells without one get none."""
-        return {doc["_id"]: int(doc["weight"]) for doc in self._cells.find()}
+        return {doc["_id"]: int(doc["weight"]) for doc in self._cells.find({"weight": {"$exists": True}})}
 
     @translate_errors
     def set_weights(self, weights: Mapping[str, int]) -> None:
         """Set the share of new people of these cells."""
         for cell, weight in weights.items():
             self._cells.update_one({"_id": cell}, {"$set": {"weight": weight}}, upsert=True)
+
+    # -- cells whose database is lost
+
+    @translate_errors
+    def is_used(self, cell: str) -> bool:
+        """Return whether a cell was prepared before, so its database can't be new."""
+        return self._cells.find_one({"_id": cell, "used": True}, {"_id": 1}) is not None
+
+    @translate_errors
+    def record_used(self, cell: str) -> None:
+        """Record that a cell is prepared."""
+        self._cells.update_one({"_id": cell}, {"$set": {"used": True}}, upsert=True)
+
+    @translate_errors
+    def forget_used(self, cell: str) -> None:
+        """Accept that a cell's database is new."""
+        self._cells.update_one({"_id": cell}, {"$unset": {"used": ""}})
 
     @translate_errors
     def list_all(self) -> Iterator[Place]:

@@ -51,6 +51,18 @@ class CellService:
         self._cells.set_weights(weights)
         _log.info("cells_weighted", by=actor.user_id, weights=dict(weights))
 
+    def accept_empty(self, actor: Actor, cell: str) -> None:
+        """Accept that the data of a cell is lost, and begin anew with the empty database at its address.
+
+        Raises:
+            InvalidError: there is no such cell.
+        """
+        require_permission(actor, Permission.USER_MANAGE)
+        if not self._cells.is_configured(cell):
+            raise InvalidError("There is no cell named %(cell)s.", cell=cell, field="cell")
+        self._cells.accept_empty(cell)
+        _log.warning("cell_accepted_empty", by=actor.user_id, cell=cell)
+
     def recount(self, actor: Actor) -> RecountResult:
         """Count the readers of all feeds and the keepers of all entries again.
 

@@ -181,7 +181,7 @@ class RuleRunner:
                 work.is_missed = True
                 continue  # a later run tries again
             left.append(reader._replace(ruled=upto))
-        # If one can't be recorded, neither can what the same run finds in later entries: all is tried again.
+        # What the same run finds in later entries can't be recorded then, either: all is tried again.
         work.is_missed |= bool(self._gateway.pass_entries(passed))
         return left, not is_cut
 
