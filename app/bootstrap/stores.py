@@ -66,6 +66,7 @@ from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
+from app.gateways.reading.stories import StoryGateway
 from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
 from app.gateways.reading.streams import StreamGateway
@@ -145,6 +146,7 @@ from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.reading.stream_views import StreamViewMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
+from app.mappers.reading.twins import TwinMapper
 from app.mappers.sharing.hubs import HubMapper
 from app.mappers.sharing.profiles import ProfileMapper, RelationshipMapper
 from app.mappers.sharing.secrecy_marks import SecrecyMarkMapper
@@ -195,6 +197,7 @@ class Mappers:
         self.tags = TagMapper(cells)
         self.searches = SavedSearchMapper(cells)
         self.search_index = SearchIndexMapper(database)
+        self.twins = TwinMapper(database)
         self.index_marks = IndexQueueMapper(database)
         self.snapshots = SnapshotMapper(cells, repeats_max=10_000 if store.cache else 0)
         self.stream_views = StreamViewMapper(cells)
@@ -416,6 +419,7 @@ class Gateways:
             pictures=build_picture_signer(settings),
         )
         self.stream_feeds = StreamFeedGateway(settings.own_origin, build_picture_signer(settings))
+        self.stories = StoryGateway(m.twins)
         self.grouping = GroupingGateway(
             subscriptions=m.subscriptions,
             profiles=m.profiles,
@@ -606,7 +610,7 @@ class Gateways:
             shares=m.shares,
             likes=m.likes,
         )
-        self.indexing = IndexingGateway(store, m.entries, max_text=settings.search_text)
+        self.indexing = IndexingGateway(store, m.entries, self.stories, max_text=settings.search_text)
         self.standby = StandbyGateway(store, m.entries, max_text=settings.search_text)
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)

@@ -18,12 +18,15 @@ from app.config import Settings
 from app.errors import SearchUnavailableError
 from app.gateways.reading.indexing import IndexingGateway
 from app.mappers.reading.index_queue import IndexQueueMapper
+from app.mappers.reading.twins import TwinMapper
 from app.services.reading import indexing
 from tests.support.database import NOW
 
 #: Moment → the call before which, or after which, the process dies, and which of these calls that is.
 MOMENTS: dict[str, tuple[type, str, bool, int]] = {
     "before a batch": (Generations, "set_batch", False, 1),
+    "before the copies": (TwinMapper, "write", False, 1),
+    "after the copies": (TwinMapper, "write", True, 1),
     "before a commit": (IndexWriter, "commit_batch", False, 1),
     "between commit and marks": (IndexWriter, "commit_batch", True, 1),
     "after the place": (IndexQueueMapper, "record_place", True, 1),

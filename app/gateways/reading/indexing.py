@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 
 from app.errors import StoreError
 from app.feeds.html import text
+from app.gateways.reading.stories import StoryGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.mongo.store import Store
 from app.mappers.reading.entry_keys import to_millis
@@ -14,6 +16,7 @@ from app.mappers.reading.index_queue import IndexQueueMapper
 from app.models.feeds.feed import UnindexedFeed
 from app.models.reading.entry import Entry
 from app.models.reading.search import SearchDocument
+from app.models.reading.story import WAIT, Fingerprint
 
 #: Entries read per batch.
 BATCH = 100
@@ -23,25 +26,30 @@ class IndexingGateway(IndexQueueMapper):
     """The index queue, to which the gateway adds nothing, and the entries to index.
 
     Args:
+        stories: records the copies of entries; None: another index does.
         max_text: characters of an entry's text that are indexed.
     """
 
-    def __init__(self, store: Store, entries: EntryMapper, *, max_text: int) -> None:
+    def __init__(
+        self, store: Store, entries: EntryMapper, stories: StoryGateway | None = None, *, max_text: int
+    ) -> None:
         super().__init__(store.database)
-        self._entries = entries
+        self._entries, self._stories = entries, stories
         self._most = max_text
 
     def read_news(
-        self, feeds: Sequence[UnindexedFeed]
+        self, feeds: Sequence[UnindexedFeed], now: dt.datetime
     ) -> Iterator[tuple[UnindexedFeed, Iterator[list[SearchDocument]]]]:
         """Yield feeds with their new and changed entries in batches, which are converted while they are read.
+
+        Entries that are old ``now`` aren't compared with others.
 
         A statement costs more than the one entry of most feeds, so entries of many feeds are read together.
         """
         for together in _group(feeds):
             found = self._read_together(together)
             for feed in together:
-                yield feed, self._read(feed, found)
+                yield feed, self._read(feed, found, now)
 
     def _read_together(self, feeds: Sequence[UnindexedFeed]) -> dict[int, list[Entry]] | None:
         """Return the new and changed entries of feeds with few of them; None: read each feed alone."""
@@ -62,19 +70,19 @@ class IndexingGateway(IndexQueueMapper):
         return found
 
     def _read(
-        self, feed: UnindexedFeed, found: Mapping[int, list[Entry]] | None
+        self, feed: UnindexedFeed, found: Mapping[int, list[Entry]] | None, now: dt.datetime
     ) -> Iterator[list[SearchDocument]]:
         if found is not None:
-            yield [self.make_document(entry, feed.language) for entry in found[feed.id]]
+            yield [self._convert(entry, feed, now) for entry in found[feed.id]]
             return
         after, more = _get_start(feed), True
         while more and (batch := self._entries.find_range(feed.id, after, feed.last_seq, BATCH)):
-            yield [self.make_document(entry, feed.language) for entry in batch]
+            yield [self._convert(entry, feed, now) for entry in batch]
             after, more = batch[-1].seq, len(batch) == BATCH
         revised = self._find_revised([feed])
         for at in range(0, len(revised), BATCH):
             changed = self._entries.find_ranges(revised[at : at + BATCH])
-            yield [self.make_document(entry, feed.language) for entry in changed]
+            yield [self._convert(entry, feed, now) for entry in changed]
 
     def _find_revised(self, feeds: Sequence[UnindexedFeed]) -> list[tuple[int, int, int]]:
         """Return the places of entries that the index has, but that have changed since, as ranges."""
@@ -85,7 +93,26 @@ class IndexingGateway(IndexQueueMapper):
 
     def make_document(self, entry: Entry, language: str) -> SearchDocument:
         """Return the searchable parts of an entry; ``language``: of its feed."""
-        body = text.extract_clean_text(text.cut_html(entry.content or entry.summary, self._most))
+        return self._make_document(entry, language, self._extract_text(entry))
+
+    def _extract_text(self, entry: Entry) -> str:
+        return text.extract_clean_text(text.cut_html(entry.content or entry.summary, self._most))
+
+    def _convert(self, entry: Entry, feed: UnindexedFeed, now: dt.datetime) -> SearchDocument:
+        """Return the searchable parts of an entry of a feed, and what tells its copies."""
+        body = self._extract_text(entry)
+        document = self._make_document(entry, feed.language, body)
+        if self._stories is None or feed.is_owned or entry.at < now - WAIT:
+            return document
+        return dataclasses.replace(
+            document, fingerprint=self._stories.make_fingerprint(entry, body, feed.language)
+        )
+
+    def record_stories(self, fingerprints: Sequence[Fingerprint], now: dt.datetime) -> int:
+        """Record entries with their copies in other feeds; return how many are copies. Safe to repeat."""
+        return self._stories.record(fingerprints, now) if self._stories else 0
+
+    def _make_document(self, entry: Entry, language: str, body: str) -> SearchDocument:
         more = " ".join((body, *entry.categories))
         return SearchDocument(
             id=entry.id,

@@ -163,6 +163,14 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("kind", _UP), ("to", _UP)], name="user_kind_to", unique=True),
         IndexModel([("to", _UP), ("kind", _UP), ("_id", _DOWN)], name="to_kind"),
     ],
+    "twins": [
+        # The job that finds copies: by address key, and by the bands of near-same texts.
+        IndexModel([("keys", _UP)], name="keys", sparse=True),
+        IndexModel([("bands", _UP)], name="bands", sparse=True),
+        # Lists: only stories with copies.
+        IndexModel([("members.entry_id", _UP)], name="member", partialFilterExpression={"many": True}),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "trends": [
         # The most shared entries; entries that have not been shared for long expire.
         IndexModel([("score", _DOWN)], name="score"),

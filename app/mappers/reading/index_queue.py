@@ -27,7 +27,10 @@ from app.mappers.mongo.indexes import BUILD_SECONDS
 from app.mappers.mongo.store import Doc, Session
 from app.models.feeds.feed import FeedKind, IndexRemoval, IndexState, StandbyState, UnindexedFeed
 
-_UNINDEXED = {"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1, "language": 1}
+_UNINDEXED = {
+    **{"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1},
+    **{"language": 1, "kind": 1},
+}
 _WEB = FeedKind.WEB.value
 _STATE, _STANDBY = "state", "standby:"
 #: Time for which removals are kept for a standby index that doesn't run.
@@ -297,5 +300,12 @@ class IndexQueueMapper:
 def _unindexed(doc: Doc) -> UnindexedFeed:
     upto, since, language = doc.get("indexed_upto", 0), doc.get("indexed_at"), doc.get("language") or ""
     return UnindexedFeed(
-        doc["_id"], doc["first_seq"], doc["last_seq"], upto, since, doc.get("index_at"), language
+        doc["_id"],
+        doc["first_seq"],
+        doc["last_seq"],
+        upto,
+        since,
+        doc.get("index_at"),
+        language,
+        is_owned=doc.get("kind", _WEB) != _WEB,
     )

@@ -384,6 +384,7 @@ class UnindexedFeed(NamedTuple):
         since: the time of the newest indexed change; None: the feed isn't indexed at all.
         index_at: the time of the newest entry or change; None: the feed has no news.
         language: as the feed states it; empty: it doesn't.
+        is_owned: whether it holds what one person shares or saves.
     """
 
     id: int
@@ -393,6 +394,7 @@ class UnindexedFeed(NamedTuple):
     since: dt.datetime | None
     index_at: dt.datetime | None
     language: str = ""
+    is_owned: bool = False
 
 
 class IndexRemoval(NamedTuple):

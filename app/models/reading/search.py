@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from app.models.names import JOINERS, to_one_line
 from app.models.reading.entry import EntryKey
 from app.models.reading.stems import share_stem
+from app.models.reading.story import Fingerprint
 from app.models.reading.tokenizer import find_plain_words, fold_text, split_words
 
 #: Most characters of a query.
@@ -285,6 +286,7 @@ class SearchDocument:
     Attributes:
         at: sort time in milliseconds.
         language: of its feed, as the feed says; empty: unknown.
+        fingerprint: tells its copies in other feeds; None: it isn't compared.
     """
 
     id: int
@@ -295,6 +297,7 @@ class SearchDocument:
     author: str = ""
     text: str = ""
     language: str = ""
+    fingerprint: Fingerprint | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

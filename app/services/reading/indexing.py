@@ -12,13 +12,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from app import logs
+from app import clock, logs
 from app.errors import StoreError
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.standby import StandbyGateway
 from app.models.feeds.feed import IndexRemoval, IndexState, UnindexedFeed
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.reading.search import IndexPart, SearchDocument
+from app.models.reading.story import Fingerprint
 from app.ports import SearchIndexPort
 
 log = logs.get(__name__)
@@ -38,6 +39,8 @@ SWEPT, SWEPT_AT_ONCE = 50_000, 5000
 #: A commit costs the same whatever is in it, and small ones are merged more often. So there is one after so
 #: many seconds, or so many entries.
 COMMIT_SECONDS, COMMIT_ENTRIES = 5.0, 10_000
+#: Entries whose copies are looked for at once.
+COMPARED_AT_ONCE = 500
 
 
 @dataclasses.dataclass
@@ -48,6 +51,7 @@ class _Batch:
         feeds: with news; their marks are removed after the commit.
         position: the last feed that the new index has completely.
         built: number of feeds that it has completely since the last commit.
+        fingerprints: of entries whose copies aren't recorded yet.
         since: when the first change was made.
     """
 
@@ -56,6 +60,7 @@ class _Batch:
     position: int | None = None
     built: int = 0
     entries: int = 0
+    fingerprints: list[Fingerprint] = dataclasses.field(default_factory=list)
     since: float = dataclasses.field(default_factory=time.monotonic)
 
     @property
@@ -64,6 +69,7 @@ class _Batch:
 
     def clear(self) -> None:
         self.feeds, self.removals, self.position, self.built, self.entries = {}, [], None, 0, 0
+        self.fingerprints = []
         self.since = time.monotonic()
 
     @property
@@ -81,6 +87,7 @@ class IndexService:
         self._index = index
         self._built = self._total = 0  # feeds of a new index
         self._committed = -COMMIT_SECONDS
+        self._now = clock.now()
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
         """Return the job that updates the index, if there is work; it always has the same identity."""
@@ -102,7 +109,7 @@ class IndexService:
         self, now: dt.datetime, seconds: float, is_stopping: Callable[[], bool] = lambda: False
     ) -> dict[str, int]:
         """Index new entries for at most ``seconds``; the next run indexes the rest."""
-        end, done = time.monotonic() + seconds, {"feeds": 0, "entries": 0}
+        end, done, self._now = time.monotonic() + seconds, {"feeds": 0, "entries": 0}, now
         if not self._index.is_supported or not self._is_ours(now):
             return done
         try:
@@ -230,7 +237,7 @@ class IndexService:
                 for feed in news
                 if position is None or self._index.is_replacing or feed.id <= position
             ]
-            for feed, (known, found) in zip(located, self._gateway.read_news(located), strict=True):
+            for feed, (known, found) in zip(located, self._gateway.read_news(located, now), strict=True):
                 is_ahead = position is not None and feed.id > position
                 part = IndexPart.PRESENT if is_ahead else IndexPart.BOTH
                 yield feed, self._clear(known, found, part), part
@@ -243,7 +250,7 @@ class IndexService:
                 self._commit(batch)
                 self._finish_build()
                 return
-            for feed, found in self._gateway.read_news(lacking):
+            for feed, found in self._gateway.read_news(lacking, now):
                 yield feed, self._clear(feed, found, IndexPart.NEW), IndexPart.NEW
 
     def _add(
@@ -260,6 +267,9 @@ class IndexService:
                 self._index.add(documents, part)
                 number += len(documents)
                 batch.entries += len(documents)
+                batch.fingerprints += (one.fingerprint for one in documents if one.fingerprint)
+                if len(batch.fingerprints) >= COMPARED_AT_ONCE:
+                    self._record_stories(batch)
                 if batch.is_due:
                     self._commit(batch)
         except StoreError:
@@ -312,6 +322,8 @@ class IndexService:
 
     def _commit(self, batch: _Batch) -> None:
         """Commit, and only then remove the marks: a crash between the two repeats work and loses nothing."""
+        if batch.fingerprints:
+            self._record_stories(batch)
         if not batch.is_empty:
             self._index.commit_batch(batch.feeds, batch.position)
             self._gateway.mark_indexed(*batch.feeds.values())
@@ -322,6 +334,11 @@ class IndexService:
                 self._gateway.record_progress(self._built, self._total)
             self._committed = time.monotonic()
         batch.clear()
+
+    def _record_stories(self, batch: _Batch) -> None:
+        """Record the copies of these entries, before their feeds count as indexed."""
+        fingerprints, batch.fingerprints = batch.fingerprints, []
+        self._gateway.record_stories(fingerprints, self._now)
 
     def _finish_build(self) -> None:
         self._index.finish_build()
