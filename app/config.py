@@ -364,6 +364,19 @@ class Settings:
     discoveries_per_hour: int = _row(
         120, "Feed discoveries that one user may start per hour", _between(1, 1e6)
     )
+    feed_searches_per_minute: int = _row(
+        300,
+        "Searches for feeds by words that one user may make per minute; each typed letter may be one",
+        _between(1, 1e6),
+    )
+    findable_readers: int = _row(
+        2,
+        (
+            "Subscribers that a feed needs before others find it by words, not counting those who keep it "
+            "private; 0: only feeds of starter packs are found"
+        ),
+        _zero_or_between(2, 1_000_000),
+    )
     full_text_wait: float = _row(
         5.0, "Seconds that a request waits for an entry's full text before it returns 'wait'", _between(0, 30)
     )

@@ -20,6 +20,7 @@ from app.models.jobs.jobs import Task
 #: Modules whose import registers tasks.
 MODULES = (
     "workers.tasks.erasure",
+    "workers.tasks.feed_words",
     "workers.tasks.feeds",
     "workers.tasks.hub",
     "workers.tasks.imports",

@@ -10,6 +10,7 @@ from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
 from app.services.feeds.chapters import ChapterService
 from app.services.feeds.discovery import DiscoveryService
+from app.services.feeds.feed_search import FeedSearchService
 from app.services.feeds.orphans import OrphanService
 from app.services.feeds.pull import PullService
 from app.services.feeds.refresh_requests import RefreshRequests
@@ -120,4 +121,16 @@ class FeedServices(NotificationServices, MediaServices):
             limiter=self.limiter,
             fetch_budget=self.fetch_budget,
             settings=self.settings,
+        )
+
+    @lazy
+    def feed_search(self) -> FeedSearchService:
+        """The search of feeds by words; for workers and the updater, too."""
+        g = self.gateways
+        return FeedSearchService(
+            g.feed_search,
+            g.packs.list_feeds,
+            self.jobs,
+            limiter=self.limiter,
+            per_minute=self.settings.feed_searches_per_minute,
         )

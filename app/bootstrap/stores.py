@@ -21,6 +21,7 @@ from app.gateways.feeds.chapters import ChapterGateway
 from app.gateways.feeds.discoveries import DiscoveryGateway
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
+from app.gateways.feeds.feed_search import FeedSearchGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.orphans import OrphanGateway
@@ -101,6 +102,7 @@ from app.mappers.discussion.reactions import ReactionMapper
 from app.mappers.feeds.chapters import ChapterMapper
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feed_words import FeedWordsMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.feeds.orphans import OrphanMapper
 from app.mappers.feeds.poll_results import PollResultMapper
@@ -213,6 +215,7 @@ class Mappers:
         self.erasure = ErasureMapper(cells)
         self.chapters = ChapterMapper(database)
         self.robots = RobotsMapper(database)
+        self.feed_words = FeedWordsMapper(cells)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
         self.hubs = HubMapper(database)
@@ -511,6 +514,9 @@ class Gateways:
             m.entries, m.feeds, m.subscriptions, entry_bodies.make_sanitizer(settings), self.saved_pages
         )
         self.robots = RobotsGateway(m.robots)
+        self.feed_search = FeedSearchGateway(
+            m.feed_words, m.subscriptions, min_readers=settings.findable_readers
+        )
         self.discoveries = DiscoveryGateway(
             m.discoveries, Limits.from_settings(settings), settings.discovery_requests
         )

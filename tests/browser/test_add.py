@@ -206,3 +206,20 @@ def test_what_is_looked_for_last_is_shown(site: Site, visit: Visit, eventually: 
     with page.expect_event("requestfailed", lambda request: request == held[0].request):
         page.get_by_role("button", name="Find feeds").click()
     expect(page.locator("#found [role=alert]")).to_be_visible()
+
+
+def test_matches_appear_as_one_types_and_one_is_subscribed_to(site: Site, visit: Visit) -> None:
+    from tests.support.reader import add_user
+
+    add_user(site.services)
+    page = visit(login="ann")
+    page.goto("/add")
+    page.get_by_label("Address of a site").press_sequentially("quanta")
+    match = page.locator("#matches li")
+    expect(match).to_have_count(1)
+    expect(match).to_contain_text("Quanta Magazine")
+    expect(match).to_contain_text("Science and space")
+    page.get_by_label("Address of a site").press("Enter")
+    expect(match).to_have_count(1)
+    match.get_by_role("button", name="Subscribe Quanta Magazine").click()
+    expect(page).to_have_url(re.compile(r"/read/feed/[0-9]+$"))

@@ -241,6 +241,8 @@ FOR_ALL = {
     "erasure.forget",
     "imports._find_waiting",
     "imports.find_unended",
+    "feed_words.find_folder_names",
+    "feed_words.find_open_readers",
     "notifications.forget",
     "orphans._has_liked_entry",
     "orphans.has_references",

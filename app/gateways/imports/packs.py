@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -15,11 +15,12 @@ from app.errors import ExistsError, InvalidError, NotFoundError
 from app.feeds.html.text import extract_plain_text
 from app.feeds.opml import opml
 from app.feeds.opml.file_type import check_is_opml
-from app.feeds.urls import hash_url
+from app.feeds.urls import hash_url, is_secret
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.packs import PackMapper
+from app.models.feeds.feed_search import FeedWords, PackFeed, split_host, split_title
 from app.models.imports.imports import Pack
-from app.models.imports.opml import SubscriptionList
+from app.models.imports.opml import Outline, SubscriptionList
 
 #: Most packs in total; a page shows them side by side.
 MOST = 60
@@ -36,6 +37,7 @@ class PackGateway:
         self._packs, self._feeds = packs, feeds
         self._folder = settings.packs_dir
         self._limits = opml.Limits.from_settings(settings)
+        self._listed: tuple[list[Pack], Sequence[PackFeed]] = ([], ())
 
     def list_packs(self) -> list[Pack]:
         """Return the packs, sorted by title."""
@@ -56,6 +58,25 @@ class PackGateway:
     def read(self, pack: Pack) -> SubscriptionList:
         """Return the feeds and folders of a pack."""
         return opml.read(pack.body, self._limits)
+
+    def list_feeds(self) -> Sequence[PackFeed]:
+        """Return the different feeds of all packs; read again only if a pack has changed."""
+        packs = self.list_packs()
+        listed, feeds = self._listed
+        if packs != listed:
+            feeds = self._read_feeds(packs)
+            self._listed = packs, feeds
+        return feeds
+
+    def _read_feeds(self, packs: Iterable[Pack]) -> list[PackFeed]:
+        outlines: dict[str, Outline] = {}
+        titles: dict[str, list[Pack]] = {}
+        for pack in packs:
+            for outline in self.read(pack).feeds:
+                if outline.problem is None and not is_secret(outline.url):
+                    outlines.setdefault(key := hash_url(outline.url), outline)
+                    titles.setdefault(key, []).append(pack)
+        return [_build_feed(key, outline, titles[key]) for key, outline in outlines.items()]
 
     def find_icons(self, urls: Iterable[str]) -> dict[str, str]:
         """Return the paths of the icons of those feeds that this server fetches, by address."""
@@ -131,3 +152,15 @@ def _pack(slug: str, body: bytes) -> Pack:
     title = opml.read(body).title or slug
     pack = Pack(slug, title, "", body, shipped=True)
     return dataclasses.replace(pack, about=extract_plain_text(about[1]).strip()) if about else pack
+
+
+def _build_feed(key: str, outline: Outline, packs: Sequence[Pack]) -> PackFeed:
+    title = outline.title or outline.url
+    about = " ".join(f"{pack.title} {pack.slug}" for pack in packs)
+    words = FeedWords(
+        feed_id=0,
+        title=split_title(title),
+        host=split_host(outline.url, outline.site_url),
+        folders=split_title(about),
+    )
+    return PackFeed(outline.url, key, title, outline.site_url, tuple(p.title for p in packs), words)

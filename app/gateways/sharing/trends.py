@@ -12,7 +12,8 @@ from app.mappers.sharing.shares import ShareMapper
 from app.mappers.sharing.trends import TrendMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import EntryKey
-from app.models.sharing.sharing import Audience
+from app.models.reading.tokenizer import split_words
+from app.models.sharing.sharing import Audience, Profile
 from app.models.sharing.trends import SimilarReader, Trend
 
 #: Sharers shown beside an entry.
@@ -70,6 +71,20 @@ class TrendGateway:
         ]
         return found[:limit]
 
+    def find_people(self, viewer: int, words: Sequence[str], limit: int) -> list[Profile]:
+        """Return people who opted in to be found, whose names have words that begin like these.
+
+        Empty unless the viewer opted in too.
+        """
+        mine = self._profiles.find(viewer)
+        if mine is None or not mine.similar:
+            return []
+        others = [u for u in self._profiles.find_discoverable(self._people + 1) if u != viewer]
+        named = {i: p for i, p in self._profiles.find_many(others).items() if _is_named(p, words)}
+        ties = self._sight.find_relationships(viewer, named.values())
+        found = [p for i, p in named.items() if p.allows_view(Audience.PUBLIC, ties[i]) and not ties[i].muted]
+        return sorted(found, key=lambda p: p.handle)[:limit]
+
     def list_similar_readers(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[SimilarReader]:
         """Return people who opted in and read the same feeds, most similar first.
 
@@ -92,3 +107,9 @@ class TrendGateway:
             and not (ties[u].follows or ties[u].muted)
         ]
         return sorted(found, key=lambda a: (-a.common, a.profile.handle))[:limit]
+
+
+def _is_named(profile: Profile, words: Sequence[str]) -> bool:
+    """Return whether each word begins a word of a person's name or handle."""
+    names = split_words(f"{profile.name} {profile.handle}")
+    return bool(words) and all(any(name.startswith(word) for name in names) for word in words)

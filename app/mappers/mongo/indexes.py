@@ -398,6 +398,11 @@ INDEXES: dict[str, list[IndexModel]] = {
         # A user's file of a known blob; the recount of a blob's references.
         IndexModel([("blob", _UP), ("user_id", _UP)], name="blob_user"),
     ],
+    "feedwords": [
+        # The search of feeds: the beginning of a word of the title, host or folders; any whole word.
+        IndexModel([("starts", _UP), ("score", _DOWN)], name="starts"),
+        IndexModel([("words", _UP), ("score", _DOWN)], name="words"),
+    ],
     "robots": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "chapters": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "later_dead": [

@@ -48,6 +48,7 @@ class Task(enum.StrEnum):
     TRIM = "maintenance.trim"
     REOPEN = "reading.reopen"
     AUTO_READ = "maintenance.auto_read"
+    FEED_WORDS = "maintenance.feed_words"
     COLLECT = "maintenance.collect"
     SECRECY = "maintenance.secrecy"
     REPORT = "maintenance.report"

@@ -10,7 +10,9 @@ from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.trends import TrendGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.feed_search import parse_query
 from app.models.reading.stream import EntryRow
+from app.models.sharing.sharing import Profile
 from app.models.sharing.trends import SimilarReader, Trend, TrendRow
 from app.services.access import require_permission
 from app.services.reading.pages import build_row
@@ -67,6 +69,12 @@ class TrendService:
     def list_public(self, rows: int) -> list[Trend]:
         """Return at most ``rows`` of the most shared public entries, for strangers."""
         return self._trends.list_top(None, clock.now(), rows)
+
+    def find_people(self, actor: Actor, text: str) -> list[Profile]:
+        """Return people whose names have words that begin like these, if they and the actor opted in."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        words = parse_query(text)
+        return self._trends.find_people(actor.user_id, words, PEOPLE) if words else []
 
     def list_similar_readers(self, actor: Actor) -> list[SimilarReader]:
         """Return people who read the same feeds, if they and the actor both opted in."""

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from typing import TypedDict
 
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app.errors import FeedError, InvalidError, NotFoundError, RateLimitedError, TooLargeError
+from app.errors import (
+    N_,
+    SPACE_IN_ADDRESS,
+    FeedError,
+    InvalidError,
+    NotFoundError,
+    RateLimitedError,
+    TooLargeError,
+)
 from app.models.accounts.user import Notice
+from app.models.feeds.feed_search import FoundByWords
 from app.models.feeds.fetch_options import FetchOptions
+from app.models.sharing.sharing import Profile
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
@@ -29,6 +40,9 @@ class Query:
     added: int | None = None
 
 
+#: Characters of the longest text that is searched for words; a longer one is an address.
+WORDS_MAX = 200
+_NOTHING = N_("No feed has these words. Try other words, or enter a site's address, such as example.org.")
 #: Errors that the user can fix.
 _SHOWN = (FeedError, InvalidError, TooLargeError, RateLimitedError)
 
@@ -50,18 +64,24 @@ class Choice:
 
 @bp.get("/add")
 def show_add() -> str:
-    """Show the address field."""
+    """Show the field for an address or words, with the feeds that have the words typed so far."""
     asked = forms.read_query(request, Query)
+    words = _match(asked.address) if asked.address.strip() else {}
+    if get_fragment_id() == "matches":
+        return render_page("parts/matches.html", address=asked.address, **words)
     added = None
     if asked.added is not None:
         with contextlib.suppress(NotFoundError):
             added = get_services().subscriptions.get_feed(get_actor(), asked.added)
-    return render_page("pages/add.html", address=asked.address, first=asked.first, added=added)
+    return render_page("pages/add.html", address=asked.address, first=asked.first, added=added, **words)
 
 
 @bp.post("/add")
 def find_feeds() -> str | tuple[str, int]:
-    """Look for the feeds behind an address; if this takes long, answer "wait" and let the page retry."""
+    """Look for the feeds behind an address; if this takes long, answer "wait" and let the page retry.
+
+    Words that aren't an address, or behind which there is no feed, are looked for in the known feeds.
+    """
     form = forms.read_form(request, Find)
     wait = get_web().settings.discovery_wait
     try:
@@ -70,15 +90,39 @@ def find_feeds() -> str | tuple[str, int]:
         found = get_services().discovery.discover(get_actor(), form.address, wait=wait)
     except NotFoundError:
         # Stop here: an address of this server is never fetched.
-        error = NotFoundError("Nobody with this user name shares anything on this server.")
-        return _found(form.address, error=error), error.http_status if not get_fragment_id() else 200
-    except (FeedError, InvalidError) as e:
+        nobody = NotFoundError("Nobody with this user name shares anything on this server.")
+        return _found(form.address, error=nobody), nobody.http_status if not get_fragment_id() else 200
+    except InvalidError as e:
+        words = _match(form.address)
+        if any(words.values()):
+            return _found(form.address, **words)
+        error = e if e.args[0] == SPACE_IN_ADDRESS else InvalidError(_NOTHING, field="address")
+        return _found(form.address, error=error), e.http_status if not get_fragment_id() else 200
+    except FeedError as e:
         return _found(form.address, error=e), e.http_status if not get_fragment_id() else 200
-    return _found(form.address, found=found)
+    words = {} if found.wait or found.feeds else _match(form.address)
+    return _found(form.address, found=found, **words)
+
+
+class _Words(TypedDict, total=False):
+    matches: list[FoundByWords]
+    people: list[Profile]
+
+
+def _match(text: str) -> _Words:
+    """Return the feeds and people that have the words of a text."""
+    if len(text) > WORDS_MAX:
+        return {}
+    services = get_services()
+    people = services.trends.find_people(get_actor(), text)
+    return {"matches": services.feed_search.find(get_actor(), text), "people": people}
 
 
 def _found(address: str, **values: object) -> str:
-    page = "parts/found.html" if get_fragment_id() == "found" else "pages/add.html"
+    is_part = get_fragment_id() == "found"
+    if is_part and not values.keys() & {"found", "error", "person"}:
+        return ""  # the page has loaded the matches already, while they were typed
+    page = "parts/found.html" if is_part else "pages/add.html"
     return render_page(
         page, address=address, folders=get_services().folders.list_folders(get_actor()), **values
     )

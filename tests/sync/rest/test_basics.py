@@ -343,3 +343,11 @@ def test_people_of_this_server_are_not_searched_for(mine: Program, people: Peopl
         answer = mine.post("/discoveries", {"address": address})
         assert (answer.status_code, answer.get_json()["field"]) == (400, "address")
         assert answer.get_json()["detail"] == "This person is on this server. Follow them by user name."
+
+
+def test_feeds_are_found_by_words(mine: Program) -> None:
+    (found,) = mine.get("/feeds?q=quanta").get_json()["items"]
+    assert (found["title"], found["feed_id"], found["mine"]) == ("Quanta Magazine", None, False)
+    assert found["packs"] == ["Science and space"]
+    assert mine.get("/feeds").get_json() == {"items": []}
+    assert mine.get("/feeds?q=" + "x" * 201).status_code == 400

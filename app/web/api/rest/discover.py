@@ -10,7 +10,19 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.services.imports.packs import PackView
 from app.web.api.rest.imports import Import, build_import
-from app.web.api.rest.shapes import ENTRY, FEED_URL, PACK, PERSON, UNSET, Body, Id, Shape, UnsetType
+from app.web.api.rest.shapes import (
+    ENTRY,
+    FEED,
+    FEED_URL,
+    PACK,
+    PERSON,
+    UNSET,
+    Body,
+    Id,
+    Query,
+    Shape,
+    UnsetType,
+)
 from app.web.api.rest.streams import Sharer, build_sharer
 from app.web.api.rest.table import EXAMPLES, Reply, add_example, add_operation
 from app.web.context import get_services
@@ -72,6 +84,35 @@ class PackList(Shape, frozen=True):
     items: tuple[Pack, ...]
 
 
+class FeedQuery(Query, frozen=True):
+    """Words of a feed's title, host, description, last headlines or pack; the last one may be unfinished."""
+
+    q: Annotated[str, Meta(max_length=200, description="Words; the last one may be unfinished.")] = ""
+
+
+class FeedMatch(Shape, frozen=True):
+    """A feed that has the words.
+
+    `packs`: the titles of the starter packs that have it. `feed_id`: its ID if others subscribe to it here.
+    `readers`: its subscribers here, 0 if fewer than five. `mine`: you subscribe to it.
+    """
+
+    url: str
+    title: str
+    site_url: str | None
+    about: str
+    packs: tuple[str, ...]
+    feed_id: Id | None
+    readers: int
+    mine: bool
+
+
+class FeedMatchList(Shape, frozen=True):
+    """The best matches first, at most 20."""
+
+    items: tuple[FeedMatch, ...]
+
+
 class PackChoice(Body, frozen=True):
     """Positions of the feeds to subscribe to, starting from 0. Omit `chosen` to subscribe to all."""
 
@@ -93,6 +134,19 @@ _TREND = add_example(
 add_example(TrendList(items=(_TREND,)))
 _ALIKE = add_example(Alike(name=PERSON, display="Cleo", common=12))
 add_example(AlikeList(items=(_ALIKE,)))
+_MATCH = add_example(
+    FeedMatch(
+        url=FEED_URL,
+        title="blog",
+        site_url="https://blog.example.org/",
+        about="Notes from the sea.",
+        packs=("Science",),
+        feed_id=FEED,
+        readers=12,
+        mine=True,
+    )
+)
+add_example(FeedMatchList(items=(_MATCH,)))
 _FEED = add_example(PackFeed(url=FEED_URL, title="blog"))
 _PACK = add_example(Pack(slug=PACK, title="Science", about="News from science.", feeds=(_FEED,)))
 add_example(PackList(items=(_PACK,)))
@@ -124,6 +178,30 @@ def list_alike(actor: Actor) -> AlikeList:
     people = get_services().trends.list_similar_readers(actor)
     return AlikeList(
         items=tuple(Alike(name=p.profile.handle, display=p.profile.name, common=p.common) for p in people)
+    )
+
+
+@add_operation("GET", "/feeds", "Find feeds by words", scope=Scope.SUBSCRIBE, tag=TAG)
+def search_feeds(actor: Actor, query: FeedQuery) -> FeedMatchList:
+    """Finds feeds with several subscribers on this server, and feeds of starter packs.
+
+    Private feeds and addresses that contain a key are never found. Without words, the list is empty.
+    """
+    found = get_services().feed_search.find(actor, query.q)
+    return FeedMatchList(
+        items=tuple(
+            FeedMatch(
+                url=one.url,
+                title=one.title,
+                site_url=keep_http_url(one.site_url) if one.site_url else None,
+                about=one.about,
+                packs=one.packs,
+                feed_id=one.feed_id,
+                readers=one.readers,
+                mine=one.mine,
+            )
+            for one in found
+        )
     )
 
 

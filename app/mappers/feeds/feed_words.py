@@ -1,0 +1,223 @@
+"""The words by which feeds are found: the collection ``feedwords``, one document per feed.
+
+    {_id: feed, t, h, f, a, e, words, starts, score, headlines_at, folders_at}
+
+``t`` … ``e`` are the words of its title, host, folders, description and headlines, joined by spaces.
+``words`` holds them all, ``starts`` the beginnings of the first three. It is derived from other collections
+and may be dropped at any time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection as Items
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bson.int64 import Int64
+from pymongo import DESCENDING, ReplaceOne
+from pymongo.collection import Collection
+
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.store import Doc
+from app.models.feeds.feed import FeedKind
+from app.models.feeds.feed_search import (
+    PREFIX_LONGEST,
+    WEAK_PREFIX,
+    FeedWords,
+    FindableFeed,
+    make_prefixes,
+)
+from app.models.media.icon import build_icon_path
+
+#: The names of the parts in a document, and in :class:`FeedWords`.
+_PARTS: Final = {"t": "title", "h": "host", "f": "folders", "a": "about", "e": "headlines"}
+_SHOWN: Final = {"words": 0, "starts": 0}
+#: Feeds that anyone may find, as far as their documents tell: nobody's own copy, none that its publisher
+#: wants in no directory. Their addresses may still be secrets.
+_OPEN: Final[Doc] = {
+    "kind": FeedKind.WEB.value,
+    "private_to": None,
+    "owner": None,
+    "unlisted": {"$ne": True},
+    "merged_into": None,
+}
+_FEED: Final = dict.fromkeys(
+    (
+        *("url", "url_key", "title", "site_url", "description", "subscribers", "error", "changed_at"),
+        *("last_entry_at", "icon_blob"),
+    ),
+    1,
+)
+
+
+class FeedWordsMapper:
+    """Document ↔ :class:`FeedWords`, and what it is made of."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._words: Collection[Doc] = cells.home.database["feedwords"]
+        self._feeds: Collection[Doc] = cells.home.database["feeds"]
+        self._entries: Collection[Doc] = cells.home.database["entries"]
+        self._subscriptions = cells.get_table("subscriptions")
+
+    @translate_errors
+    def find_next_feeds(self, after: int, readers: int, limit: int) -> tuple[list[FindableFeed], int | None]:
+        """Return the next feeds that may be found and have so many subscribers, by ascending id.
+
+        The second value is the last id that was looked at; None: there are no more feeds.
+        """
+        query = _OPEN | {"_id": {"$gt": Int64(after)}, "subscribers": {"$gte": readers}}
+        found = [_parse_feed(doc) for doc in self._feeds.find(query, _FEED).sort("_id").limit(limit)]
+        return found, found[-1].id if len(found) == limit else None
+
+    @translate_errors
+    def find_open_feeds(
+        self, feed_ids: Sequence[int], url_keys: Sequence[str] = ()
+    ) -> dict[str, FindableFeed]:
+        """Return those of these feeds that may be found now with any number of readers, by address key."""
+        query = _OPEN | {"$or": [{"_id": {"$in": list(feed_ids)}}, {"url_key": {"$in": list(url_keys)}}]}
+        return {doc["url_key"]: _parse_feed(doc) for doc in self._feeds.find(query, _FEED)}
+
+    @translate_errors
+    def find_titles(self, feed_id: int, limit: int) -> list[str]:
+        """Return the titles of a feed's last entries, the newest first."""
+        found = self._entries.find({"feed_id": feed_id}, {"_id": 0, "title": 1})
+        return [doc.get("title") or "" for doc in found.sort("seq", DESCENDING).limit(limit)]
+
+    @translate_errors
+    def find_open_readers(self, feed_ids: Sequence[int]) -> dict[int, set[int]]:
+        """Return the subscribers of feeds who don't keep them private, by feed."""
+        readers: dict[int, set[int]] = {}
+        query = {"feed_id": {"$in": list(feed_ids)}, "private": None}
+
+        def _read_cell(subscriptions: Collection[Doc]) -> None:
+            # Someone who is being moved is in two cells.
+            for doc in subscriptions.find(query, {"_id": 0, "feed_id": 1, "user_id": 1}):
+                readers.setdefault(doc["feed_id"], set()).add(doc["user_id"])
+
+        if feed_ids:
+            self._subscriptions.read_each(_read_cell)
+        return readers
+
+    @translate_errors
+    def find_folder_names(self, feed_id: int, limit: int) -> dict[str, set[int]]:
+        """Return the names of folders that hold a feed, each with the people who named them.
+
+        Subscriptions that people keep private don't count.
+
+        Args:
+            limit: most subscriptions that are read in each store.
+        """
+        people: dict[str, set[int]] = {}
+        names: Doc = {"from": "folders", "localField": "folder_ids", "foreignField": "_id", "as": "folder"}
+        names["pipeline"] = [{"$project": {"_id": 0, "name": 1}}]
+        steps: list[Doc] = [
+            {"$match": {"feed_id": feed_id, "private": None, "folder_ids.0": {"$exists": True}}},
+            {"$limit": limit},
+            {"$project": {"_id": 0, "user_id": 1, "folder_ids": 1}},
+            {"$lookup": names},
+        ]
+
+        def _read_cell(subscriptions: Collection[Doc]) -> None:
+            for doc in subscriptions.aggregate(steps):
+                for folder in doc["folder"]:
+                    people.setdefault(folder["name"], set()).add(doc["user_id"])
+
+        self._subscriptions.read_each(_read_cell)
+        return people
+
+    @translate_errors
+    def find_by_feeds(self, first: int, last: int) -> dict[int, FeedWords]:
+        """Return what is stored of the feeds with these ids or one in between."""
+        found = self._words.find({"_id": {"$gte": first, "$lte": last}}, _SHOWN)
+        return {doc["_id"]: _parse(doc) for doc in found}
+
+    @translate_errors
+    def store_words(self, feeds: Sequence[FeedWords]) -> None:
+        """Store the words of feeds, replacing older ones."""
+        if feeds:
+            rows = [ReplaceOne({"_id": Int64(f.feed_id)}, _build(f), upsert=True) for f in feeds]
+            self._words.bulk_write(rows, ordered=False)
+
+    @translate_errors
+    def remove_others(self, after: int, last: int | None, kept: Items[int]) -> int:
+        """Remove the feeds above ``after``, except these; return how many.
+
+        Args:
+            last: the last id that may be removed; None: all above.
+        """
+        ids: Doc = {"$gt": Int64(after), "$nin": list(kept)}
+        if last is not None:
+            ids["$lte"] = Int64(last)
+        return self._words.delete_many({"_id": ids}).deleted_count
+
+    @translate_errors
+    def find_best(self, query: Sequence[str], limit: int) -> list[FeedWords]:
+        """Return the feeds of best score whose title, host or folders have the last word of a query.
+
+        The other words may stand anywhere. The last word may be the beginning of a word.
+        """
+        *whole, last = query
+        wanted: Doc = {"starts": last[:PREFIX_LONGEST]}
+        if whole:
+            wanted["words"] = {"$all": whole}
+        found = self._words.find(wanted, _SHOWN).sort("score", DESCENDING).limit(limit)
+        return [_parse(doc) for doc in found]
+
+    @translate_errors
+    def find_others(self, query: Sequence[str], limit: int) -> list[FeedWords]:
+        """Return feeds that have all words of a query anywhere, those of best score first.
+
+        The last word may be the beginning of a word from :data:`WEAK_PREFIX` letters on; of feeds that have
+        only a longer word, not always those of best score are found.
+        """
+        *whole, last = query
+        exact = self._words.find({"words": {"$all": list(query)}}, _SHOWN)
+        found = {doc["_id"]: doc for doc in exact.sort("score", DESCENDING).limit(limit)}
+        if len(found) < limit and len(last) >= WEAK_PREFIX:
+            start: list[Any] = [re.compile("^" + re.escape(last))]
+            longer = self._words.find({"words": {"$all": whole + start}}, _SHOWN).limit(limit)
+            found |= {doc["_id"]: doc for doc in longer}
+        return [_parse(doc) for doc in found.values()]
+
+
+def _build(words: FeedWords) -> Doc:
+    parts = {name: getattr(words, part) for name, part in _PARTS.items()}
+    strong = [*words.title, *words.host, *words.folders]
+    return {
+        "_id": Int64(words.feed_id),
+        **{name: " ".join(part) for name, part in parts.items()},
+        "words": sorted({word for part in parts.values() for word in part}),
+        "starts": make_prefixes(strong),
+        "score": words.score,
+        "headlines_at": words.headlines_at,
+        "folders_at": words.folders_at,
+    }
+
+
+def _parse(doc: Doc) -> FeedWords:
+    return FeedWords(
+        feed_id=int(doc["_id"]),
+        score=doc["score"],
+        headlines_at=doc.get("headlines_at"),
+        folders_at=doc.get("folders_at"),
+        **{part: tuple(doc[name].split()) for name, part in _PARTS.items()},
+    )
+
+
+def _parse_feed(doc: Doc) -> FindableFeed:
+    icon = doc.get("icon_blob")
+    return FindableFeed(
+        id=int(doc["_id"]),
+        url=doc["url"],
+        url_key=doc["url_key"],
+        title=doc.get("title", ""),
+        site_url=doc.get("site_url"),
+        about=doc.get("description", ""),
+        readers=doc.get("subscribers", 0),
+        is_failing=doc.get("error") is not None,
+        changed_at=doc.get("changed_at"),
+        newest=doc.get("last_entry_at"),
+        icon=build_icon_path(icon) if icon else None,
+    )
