@@ -39,6 +39,12 @@ export function start(act) {
     done(button);
     if (button && !event.ctrlKey && !event.metaKey && act(button.dataset.key, button)) event.preventDefault();
   });
+  // Chosen files are sent, or named on their button.
+  document.addEventListener("change", ({ target }) => {
+    if (!target.matches(".pick-file *")) return;
+    if ("send" in target.dataset) target.form.requestSubmit();
+    else if (target.files[0]) target.nextSibling.lastChild.textContent = target.files[0].name;
+  });
   document.addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && document.activeElement?.closest("details.menu[open]");
     if (menu) (menu.open = false), menu.querySelector("summary").focus();

@@ -114,7 +114,7 @@ const sent = (form, part = form) => (part.toggleAttribute("data-sent", true), ac
 const forms = {
   read: (form) => toggleRead(form.dataset.id),
   star: (form) => toggleStar(form.dataset.id),
-  tag: (form) => sent(form),
+  tag: sent,
   share: (form) => sent(form),
   "full-text": () => act("full-text"),
   "mark-all": () => act("mark-all"),

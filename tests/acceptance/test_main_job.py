@@ -79,7 +79,7 @@ def _sign_up(page: Page, up: Up) -> None:
 
 def _subscribe(page: Page, address: str) -> None:
     page.get_by_label("Address of a site").fill(address)
-    page.get_by_role("button", name="Find feeds").click()
+    page.get_by_role("button", name="Find", exact=True).click()
     page.get_by_role("button", name="Subscribe", exact=True).click(timeout=60_000)
     page.wait_for_url("**/read/feed/*")
 

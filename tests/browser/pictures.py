@@ -16,7 +16,6 @@ import shutil
 import sys
 import tempfile
 import wave
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,8 +30,9 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
-from app.models.media.blob import ORIGINAL
+from app.models.media.blob import ORIGINAL, BlobKind
 from tests.browser.conftest import Site, log_in, serve
+from tests.browser.drawings import draw_picture
 from tests.browser.screens import EXTRAS, SCREENS, Screen
 from tests.media.farm import Worker, build_services
 from tests.support import demo, demo_product, demo_rich
@@ -67,11 +67,8 @@ _FILES = (
     ("eventr-export.zip", 18_400_000, ()),
     ("Garden in spring.jpg", 2_310_000, ("share:1",)),
     ("Talk about old roofs.mp3", 41_200_000, ("share:2",)),
+    ("Old roofs.jpg", 1_940_000, ("share:2",)),
 )
-#: Width and height of pictures of entries; most are wide.
-SHAPES = ((960, 540), (960, 640), (720, 960), (960, 540), (800, 800), (600, 1000))
-#: Parts of the addresses of comics, which are strips.
-COMICS = ("egscomics", "donthitsave", "slackwyrm", "joshuawright")
 #: A picture of a page needs no more: a third of the bytes.
 COLOURS = 200
 
@@ -168,14 +165,25 @@ def _illustrate(services: Services, filled: demo.Demo) -> None:
         for feed_id, url in urls.items():
             feeds.update_one({"_id": feed_id}, {"$set": {"url": url}})
         own.picture_uploads.wait = 0.0
-        own.avatars.upload(filled.ann, io.BytesIO(_drawing("ann")))
+        own.avatars.upload(filled.ann, io.BytesIO(draw_picture("ann")))
         for body in (own.settings.home / "media" / "in").iterdir():
             own.avatars.draw(filled.ann.user_id, body.name, 0)
         # The job for the same avatar, which no worker will run.
         client.delete(redis_keys.make_queue_key(Queue.MEDIA))
         for number, (name, size, owners) in enumerate(_FILES):
-            content = dataclasses.replace(make_content(number, (ORIGINAL,)), size=size)
-            add_file(own, filled.ann.user_id, content, owners, name)
+            names = ("t208", "w640") if name.endswith(".jpg") else (ORIGINAL,)
+            content = make_content(number, names)
+            if content.kind is BlobKind.PICTURE:
+                content = dataclasses.replace(
+                    content, files=dict.fromkeys(names, _shrink(draw_picture(name)))
+                )
+            add_file(own, filled.ann.user_id, dataclasses.replace(content, size=size), owners, name)
+
+
+def _shrink(picture: bytes) -> bytes:
+    image, out = Image.open(io.BytesIO(picture)), io.BytesIO()
+    image.resize((208, 144)).save(out, "WEBP")
+    return out.getvalue()
 
 
 def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str, names: Sequence[str]) -> None:
@@ -215,7 +223,7 @@ def _answer(route: Route) -> None:
     elif route.request.resource_type == "media":
         route.fulfill(body=_silence(), content_type="audio/wav")
     elif route.request.resource_type == "image":
-        route.fulfill(body=_drawing(route.request.url), content_type="image/png")
+        route.fulfill(body=draw_picture(route.request.url), content_type="image/png")
     else:
         route.abort()
 
@@ -243,36 +251,6 @@ def _icon(number: int) -> bytes:
     out = io.BytesIO()
     image.save(out, "PNG")
     return out.getvalue()
-
-
-def _drawing(url: str) -> bytes:
-    """Return hills under a sky, others for each address; a strip of four panels for a comic."""
-    seed = zlib.crc32(url.encode())
-    if any(comic in url for comic in COMICS):
-        panel = Image.new("RGB", (900, 3500), "white")
-        for number in range(4):
-            panel.paste(_draw_hills(seed >> number, 860, 820), (20, 20 + 870 * number))
-    else:
-        panel = _draw_hills(seed, *SHAPES[seed % len(SHAPES)])
-    out = io.BytesIO()
-    panel.save(out, "PNG")
-    return out.getvalue()
-
-
-def _draw_hills(seed: int, width: int, height: int) -> Image.Image:
-    image = Image.new("RGB", (width, height), (205 + seed % 30, 222, 236))
-    draw = ImageDraw.Draw(image)
-    sun, size = width // 6 + seed % (width * 2 // 3), height // 6
-    draw.ellipse((sun, size, sun + size, size * 2), fill=(250, 226, 170))
-    for layer in range(3):
-        top = height // 2 + height // 7 * layer + (seed >> layer) % 50
-        step = width // 6
-        points = [(x, top + (seed >> (x // step + layer)) % 70) for x in range(0, width + step, step)]
-        shade = 150 - 40 * layer
-        draw.polygon(
-            [(0, height), *points, (width, height)], fill=(shade - 30, shade + 10, shade - (seed % 40))
-        )
-    return image
 
 
 if __name__ == "__main__":

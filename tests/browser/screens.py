@@ -98,7 +98,7 @@ def _jump(page: Page) -> None:
 
 def _tag_menu(page: Page) -> None:
     page.locator("#article > .bar .menu:not(.share-menu) > summary").click()
-    page.locator("#article [data-key=tag]").click()
+    page.locator("#article > .bar [data-key=tag]").click()
     expect(page.locator("#tag-name")).to_be_visible()
 
 

@@ -54,11 +54,11 @@ def test_from_sign_up_to_the_first_entry(site: Site, visit: Visit, web_site: Raw
         expect(page.locator("html.js")).to_be_attached()
 
         page.get_by_label("Address of a site").fill("nothing at all")
-        page.get_by_role("button", name="Find feeds").click()
+        page.get_by_role("button", name="Find", exact=True).click()
         expect(page.locator("#found [role=alert]")).to_be_visible(timeout=WAIT)
 
         page.get_by_label("Address of a site").fill(web_site.origin)
-        page.get_by_role("button", name="Find feeds").click()
+        page.get_by_role("button", name="Find", exact=True).click()
         choice = page.get_by_role("group", name="One feed found").locator("label")
         expect(choice).to_contain_text("zerokspot.com", timeout=WAIT)
         expect(choice).to_contain_text("20 entries")
@@ -88,7 +88,7 @@ def test_adding_without_scripts(
         page.goto("/add")
         page.get_by_label("Address of a site").fill(web_site.url("/feed.xml"))
         with page.expect_navigation():
-            page.get_by_role("button", name="Find feeds").click()
+            page.get_by_role("button", name="Find", exact=True).click()
         again = page.get_by_role("button", name="Check again")
         subscribe = page.get_by_role("button", name="Subscribe", exact=True)
         for _ in range(100):
@@ -189,7 +189,7 @@ def test_what_is_looked_for_last_is_shown(site: Site, visit: Visit, eventually: 
     page.clock.install()
     page.goto("/add")
     page.get_by_label("Address of a site").fill("https://slow.example")
-    page.get_by_role("button", name="Find feeds").click()
+    page.get_by_role("button", name="Find", exact=True).click()
     expect(page.locator("#found progress")).to_be_visible()
     slow = "address=https%3A%2F%2Fslow.example"
     page.route(
@@ -204,7 +204,7 @@ def test_what_is_looked_for_last_is_shown(site: Site, visit: Visit, eventually: 
     eventually(later)
     page.get_by_label("Address of a site").fill("nothing at all")
     with page.expect_event("requestfailed", lambda request: request == held[0].request):
-        page.get_by_role("button", name="Find feeds").click()
+        page.get_by_role("button", name="Find", exact=True).click()
     expect(page.locator("#found [role=alert]")).to_be_visible()
 
 

@@ -26,7 +26,7 @@ def test_refused_subscription_keeps_all_that_was_typed(site: Site, visit: Visit)
     page = visit(login="ann")
     page.goto("/add")
     page.get_by_label("Address of a site").fill("https://paid.example/")
-    page.get_by_role("button", name="Find feeds").click()
+    page.get_by_role("button", name="Find", exact=True).click()
     form = page.locator("form[action='/subscribe']")
     typed = {"User name": "ann", "Password": "secret", "Folder": "Paid"}
     for label, text in typed.items():
@@ -134,7 +134,7 @@ def test_a_phone_uses_its_width_for_choices_files_and_follow(site: Site, visit: 
     page.goto("/settings/reading")
     assert {box["width"] for box in map(get_box, ("#o-density .segments", "#o-sort .segments"))} == {358}
     page.goto("/settings/files")
-    assert get_box("#f-file")["width"] == 358
+    assert get_box("#upload")["width"] == 358
     page.goto("/settings")
     assert get_box(".whose strong")["x"] > get_box(".whose .av")["x"] + get_box(".whose .av")["width"]
     stranger = visit(size=(390, 844))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 from bs4 import BeautifulSoup
 
 from app.bootstrap.services import Services
@@ -27,14 +29,42 @@ def test_an_empty_discover_offers_topics_first_and_says_how_to_share(ann: Visito
         assert page.select(f'main .empty a[href="{goal}"]'), goal
 
 
-def test_topics_follow_what_is_shared(ann: Visitor, services: Services) -> None:
+def test_topics_are_a_line_above_what_is_shared(ann: Visitor, services: Services) -> None:
     people = People(services)
     bob, eve = add_user(services, "bob"), add_user(services, "eve")
     (entry,) = people.blog([bob, eve])
     for who in (bob, eve):
         people.open(who, Audience.PUBLIC)
         services.sharing.share(who, entry)
-    assert (_headings(ann)[0], _headings(ann)[-1]) == ("Most shared right now", "Topics")
+    assert _headings(ann)[:2] == ["Topics", "Most shared right now"]
+
+
+def test_the_feed_of_a_trend_is_subscribed_to_in_its_row(ann: Visitor, services: Services) -> None:
+    people = People(services)
+    bob = add_user(services, "bob")
+    (entry,) = people.blog([bob])
+    people.open(bob, Audience.PUBLIC)
+    services.sharing.share(bob, entry)
+    services.sharing.publish_post(bob, "A post", "It has no feed but bob's.")
+    page = BeautifulSoup(ann.get("/discover").text, "lxml")
+    (form,) = page.select(".trends .take")
+    fields = {str(one["name"]): str(one["value"]) for one in form.select("input[name]")}
+    assert ann.post("/subscribe", fields).headers["Location"] == "/discover"
+    after = ann.get("/discover").text
+    assert "You subscribe to “blog” now." in after
+    assert not BeautifulSoup(after, "lxml").select(".trends .take")
+    assert ann.post("/subscribe", fields).headers["Location"] == "/discover"
+    assert "You're already subscribed to this feed" in html.unescape(ann.get("/discover").text)
+
+
+def test_adding_a_feed_offers_topics_and_other_ways(ann: Visitor) -> None:
+    page = BeautifulSoup(ann.get("/add").text, "lxml")
+    ways = page.select_one(".other-ways")
+    assert ways is not None
+    goals = [str(link["href"]) for link in ways.select("a")]
+    assert goals[-3:] == ["/packs", "/imports", "/save"]
+    assert len(goals) > 10
+    assert all(goal.startswith("/packs/") for goal in goals[:-3])
 
 
 def test_a_trend_shows_its_beginning_and_who_shared_it_with_two_links(

@@ -25,6 +25,7 @@ from app.models.sharing.sharing import Profile
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
+from app.web.view.i18n import get_language
 from app.web.view.lookup import remove_login
 from app.web.view.own_addresses import parse_own_handle
 from app.web.view.render import get_fragment_id, render_page
@@ -59,7 +60,7 @@ class Choice:
     private: bool = False
     login: str = declare_text(max=200, default="")
     password: str = declare_text(max=400, default="")
-    then: str = declare_text(max=8, default="", one_of=("", "add"))
+    then: str = declare_text(max=8, default="", one_of=("", "add", "discover"))
 
 
 @bp.get("/add")
@@ -73,7 +74,10 @@ def show_add() -> str:
     if asked.added is not None:
         with contextlib.suppress(NotFoundError):
             added = get_services().subscriptions.get_feed(get_actor(), asked.added)
-    return render_page("pages/add.html", address=asked.address, first=asked.first, added=added, **words)
+    packs = get_services().packs.list_packs(get_actor(), get_language())
+    return render_page(
+        "pages/add.html", address=asked.address, first=asked.first, added=added, packs=packs, **words
+    )
 
 
 @bp.post("/add")
@@ -162,6 +166,12 @@ def _subscribe(form: Choice) -> Response:
         # Only now: a rejected or existing subscription must not leave an empty folder behind.
         folder = get_services().folders.get_or_create(get_actor(), form.folder_name)
         get_services().subscriptions.update(get_actor(), feed_id, folder_ids=[folder.id])
+    if form.then == "discover":
+        if not done.existed:
+            title = get_services().subscriptions.get_feed(get_actor(), feed_id).title or form.url
+            words = _("You subscribe to “%(name)s” now.", name=title[:80])
+            get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
+        return _to("/discover")
     return _to(f"/add?added={feed_id}" if form.then else f"/read/feed/{feed_id}")
 
 

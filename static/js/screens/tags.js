@@ -4,6 +4,7 @@ import { register } from "../actions.js";
 import { post } from "../net.js";
 import * as panes from "../panes.js";
 import { say, toast } from "../toast.js";
+import { t } from "../words.js";
 
 const reload = async (url, id) => {
   const place = document.getElementById(id);
@@ -26,20 +27,62 @@ function paint(id, tags) {
 // Another entry with its own menu may be open when an answer arrives.
 const isOpen = (id) => panes.shown()?.dataset.entry === id;
 
-function write() {
-  const menu = document.querySelector("#tags details");
-  if (!menu) return;
-  menu.open = true;
-  document.getElementById("tag-name").focus();
+const menu = () => document.querySelector("#tags details");
+const field = () => document.getElementById("tag-name");
+const ticks = () => [...document.querySelectorAll("#tag-list button")];
+const fold = (text) => text.normalize("NFKC").trim().toLocaleLowerCase();
+
+// The field filters the list by its last name. It may hold several, separated by commas.
+function filter() {
+  const names = field().value.split(",").map(fold);
+  const words = ticks().map((tick) => fold(tick.textContent));
+  ticks().forEach((tick, index) => (tick.parentNode.hidden = !words[index].includes(names.at(-1))));
+  const isNew = names.some((name) => name && !words.includes(name));
+  field().form.querySelector("button").textContent = isNew ? t("Create") : t("Add");
 }
 
-async function send(form) {
-  const { entry, add, remove } = Object.fromEntries(new FormData(form));
+// Arrow keys go from the field to the list and through it.
+function move(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const places = [field(), ...ticks().filter((tick) => !tick.parentNode.hidden)];
+  const at = places.indexOf(event.target);
+  if (!step || at < 0 || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  places[Math.min(Math.max(at + step, 0), places.length - 1)].focus();
+}
+
+function prepare() {
+  const here = menu();
+  if ("ready" in here.dataset) return;
+  here.dataset.ready = "";
+  field().addEventListener("input", filter);
+  here.addEventListener("keydown", move);
+}
+
+function write() {
+  if (!menu()) return;
+  prepare();
+  menu().open = true;
+  field().focus();
+}
+
+// Goes on where the user was: at the line that was ticked, with the list still filtered.
+function goOn(name, typed) {
+  write();
+  if (!name) return;
+  field().value = typed;
+  filter();
+  ticks().find((tick) => tick.textContent === name)?.focus();
+}
+
+async function send(button) {
+  const name = button.matches("#tag-list *") ? button.textContent : "", typed = field().value;
+  const { entry, add, remove } = Object.fromEntries(new FormData(button.form, button));
   try {
     const { tags } = await post("/entries/tag", { entry, ...(add ? { add } : { remove }) });
     paint(entry, tags);
     await Promise.all([isOpen(entry) && reload(`/entries/${entry}/tags`, "tags"), reload("/tags/tree", "labels")]);
-    if (isOpen(entry)) write();
+    if (isOpen(entry)) goOn(name, typed);
     say(tags.map((tag) => tag.name).join(", "));
   } catch (failure) {
     toast(failure.message);
@@ -47,13 +90,15 @@ async function send(form) {
 }
 
 function sent() {
-  const form = document.querySelector('form[data-act="tag"][data-sent]');
-  form?.removeAttribute("data-sent");
-  if (form) send(form);
+  const button = document.querySelector('form[data-act="tag"] [data-sent]');
+  button?.removeAttribute("data-sent");
+  if (button) send(button);
 }
 
-async function tag() {
-  if (await panes.ready()) write();
+async function tag(from) {
+  if (!(await panes.ready())) return;
+  if (from?.matches("#tags summary") && menu()?.open) menu().open = false;
+  else write();
 }
 
-register({ tag: panes.whenOpen(() => void tag()), "tag-send": sent });
+register({ tag: panes.whenOpen((from) => void tag(from)), "tag-send": sent });
