@@ -779,6 +779,7 @@ class Settings:
     )
     rule_preview_rows: int = _row(20, "Matching entries that the preview of a rule shows", _between(1, 200))
     playback_max: int = _row(500, "Positions in recordings that are kept per user", _between(1, 100_000))
+    statistics_days: int = _row(400, "Days of reading statistics that are kept per user", _between(31, 3650))
     playback_days: int = _row(365, "Days after which a position is forgotten", _between(1, 3650))
     recent_reads_max: int = _row(300, "Entries per user in the list “Recently read”", _between(1, 5000))
     mark_range_max: int = _row(

@@ -17,6 +17,8 @@ from app.services.reading.rule_runs import RuleRunService
 from app.services.reading.rules import RuleService
 from app.services.reading.saved_pages import SavedPageService
 from app.services.reading.search import EntrySearch
+from app.services.reading.search_suggestions import SearchSuggestions
+from app.services.reading.statistics import StatisticsService
 from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
 
@@ -29,6 +31,12 @@ class ReadingServices(NotificationServices, MediaServices):
         """Searches, listed like streams."""
         g, patience = self.gateways, self.settings.search_patience
         return EntrySearch(self.search, g.subscriptions, g.streams, g.folders, g.tags, time_limit=patience)
+
+    @lazy
+    def search_suggestions(self) -> SearchSuggestions:
+        """Completions and corrections of the names in a search."""
+        g = self.gateways
+        return SearchSuggestions(g.subscriptions, g.streams, g.folders, g.tags)
 
     @lazy
     def reading(self) -> ReadingService:
@@ -48,6 +56,7 @@ class ReadingServices(NotificationServices, MediaServices):
             mass_marks=self.mass_marks,
             changes=g.changes,
             recent_reads=g.recent_reads,
+            statistics=g.statistics,
             ranking=g.ranking,
             events=self.events,
             page_size=s.page_size,
@@ -109,6 +118,11 @@ class ReadingServices(NotificationServices, MediaServices):
         return StreamViewService(self.gateways.stream_views)
 
     @lazy
+    def statistics(self) -> StatisticsService:
+        """What a user has read, starred and shared, by day."""
+        return StatisticsService(self.gateways.statistics, self.gateways.accounts)
+
+    @lazy
     def playback(self) -> PlaybackService:
         """Positions in recordings, and the sites that may send them."""
         return PlaybackService(self.gateways.playback, self.gateways.accounts)
@@ -130,7 +144,9 @@ class ReadingServices(NotificationServices, MediaServices):
     @lazy
     def rule_runner(self) -> RuleRunner:
         """Rules on new entries; for workers and the updater."""
-        return RuleRunner(self.gateways.rules, self.events, self.notifier.notify_rule)
+        return RuleRunner(
+            self.gateways.rules, self.events, self.notifier.notify_rule, self.notifier.notify_search
+        )
 
     @lazy
     def rule_runs(self) -> RuleRunService:
@@ -142,7 +158,7 @@ class ReadingServices(NotificationServices, MediaServices):
     def tags(self) -> TagService:
         """Tags and saved searches."""
         g, s = self.gateways, self.settings
-        return TagService(g.tags, g.entries, g.changes, self.events, max_length=s.tag_length)
+        return TagService(g.tags, g.rules, g.entries, g.changes, self.events, max_length=s.tag_length)
 
     @lazy
     def saved_pages(self) -> SavedPageService:

@@ -40,6 +40,7 @@ class SharingServices(NotificationServices):
             attachment_limits=AttachmentLimits(s.attachments_max, s.attachment_alt_length),
             per_hour=s.shares_per_hour,
             undo_ttl=s.undo_ttl,
+            statistics=g.statistics,
         )
 
     @lazy

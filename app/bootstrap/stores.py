@@ -67,6 +67,7 @@ from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.reading.search_engine import OldSearchEngine
 from app.gateways.reading.standby import StandbyGateway
+from app.gateways.reading.statistics import StatisticsGateway
 from app.gateways.reading.stories import StoryGateway
 from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
@@ -143,9 +144,11 @@ from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.playback import PlaybackMapper
 from app.mappers.reading.recent_reads import RecentReadMapper
 from app.mappers.reading.reopening import ReopenMapper
+from app.mappers.reading.rules import RuleMapper
 from app.mappers.reading.saved_pages import SavedPageMapper
 from app.mappers.reading.search_index import SearchIndexMapper
 from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
+from app.mappers.reading.statistics import StatisticsMapper
 from app.mappers.reading.stream_views import StreamViewMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
 from app.mappers.reading.twins import TwinMapper
@@ -198,12 +201,14 @@ class Mappers:
         self.marks = MarkMapper(cells)
         self.tags = TagMapper(cells)
         self.searches = SavedSearchMapper(cells)
+        self.rules = RuleMapper(cells)
         self.search_index = SearchIndexMapper(database)
         self.twins = TwinMapper(database)
         self.index_marks = IndexQueueMapper(database)
         self.snapshots = SnapshotMapper(cells, repeats_max=10_000 if store.cache else 0)
         self.stream_views = StreamViewMapper(cells)
         self.playback = PlaybackMapper(cells)
+        self.statistics = StatisticsMapper(cells)
         self.recent_reads = RecentReadMapper(cells)
         self.auto_read = AutoReadMapper(cells)
         self.reopening = ReopenMapper(cells)
@@ -474,6 +479,7 @@ class Gateways:
             feeds=m.feeds,
             lists=m.feed_lists,
             imports=m.imports,
+            searches=m.searches,
             entries=self.entries,
             visibility=self.visibility,
             outbox=m.outbox,
@@ -574,6 +580,7 @@ class Gateways:
             entries=m.entries,
             searches=m.searches,
             removals=m.removals,
+            rules=m.rules,
             limits=TagLimits(settings.tags_per_entry, settings.tags_per_user),
             max_searches=settings.searches_max,
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
@@ -621,6 +628,7 @@ class Gateways:
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
+        self.statistics = StatisticsGateway(m.statistics, m.users, days=settings.statistics_days)
         self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)
         self.rules = RuleGateway(
             cells=cells,
@@ -632,6 +640,7 @@ class Gateways:
             stored=m.entries,
             entries=self.entries,
             tags=self.tags,
+            searches=m.searches,
             streams=self.streams,
             merger=key_merger,
             indexing=self.indexing,
@@ -677,5 +686,6 @@ class Gateways:
             recent_reads=self.recent_reads,
             rules=self.rules,
             saved_pages=self.saved_pages,
+            statistics=self.statistics,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

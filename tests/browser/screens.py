@@ -48,6 +48,17 @@ def _help(page: Page) -> None:
     expect(page.locator("#help")).to_be_visible()
 
 
+def _type_search(page: Page) -> None:
+    page.locator("#q").press_sequentially("art ")
+    expect(page.locator("#typed .typed-all")).to_be_visible()
+
+
+def _type_name(page: Page) -> None:
+    page.locator("#q").press("End")
+    page.locator("#q").press_sequentially(" feed:")
+    expect(page.locator("#typed .typed-names")).to_be_visible()
+
+
 def _two_strokes(page: Page) -> None:
     # As after the first of them, but it stays.
     page.locator(".chord").evaluate("(hint) => { hint.hidden = false; }")
@@ -281,6 +292,10 @@ SCREENS: tuple[Screen, ...] = (
     Screen("search", "/search"),
     Screen("search-found", "/search?q=japan+art"),
     Screen("search-misread", "/search?q=art+foo:bar"),
+    Screen("statistics", "/settings/statistics"),
+    Screen("search-typing", "/search", _type_search),
+    Screen("search-typed-name", "/search?q=art", _type_name),
+    Screen("search-near", "/search?q=art+feed:gloem"),
     Screen("search-empty", "/search?q=title:nowhere"),
     Screen("help", "/read/all", _help),
     Screen("help-page", "/help/keys"),

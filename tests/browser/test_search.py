@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app import clock
 from app.models.accounts.actor import Actor
@@ -88,6 +88,56 @@ def _filter_tags(page: Page) -> None:
     expect(field).to_be_focused()
     page.get_by_role("button", name="at home").click()
     expect(page.locator("#tags a.tag")).to_have_text(["Later"])
+
+
+def test_typing_shows_results_and_completes_names(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.goto("/search")
+    field, typed = page.locator("#q"), page.locator("#typed")
+    field.press_sequentially("tul")
+    expect(typed).to_contain_text("No results")
+    field.press_sequentially("ip")
+    expect(typed.locator(".typed-rows mark")).to_have_text(["Tulip"])
+    field.press_sequentially(" feed:graden")
+    names = typed.locator("[data-fill]")
+    expect(names).to_have_text(["Garden"])
+    field.press("ArrowDown")
+    expect(names).to_be_focused()
+    names.press("Enter")
+    expect(field).to_be_focused()
+    expect(field).to_have_value("tulip feed:Garden ")
+    expect(names).to_have_count(0)
+    expect(typed.locator(".typed-rows a")).to_have_count(1)
+    field.press("Escape")
+    expect(typed).to_be_hidden()
+    expect(field).to_be_focused()
+    field.press("End")
+    field.press("Backspace")
+    expect(typed).to_be_visible()
+    typed.locator(".typed-rows a").click()
+    expect(page.locator("#entry-title")).to_have_text("Tulip")
+    # The field above the results is the same.
+    page.locator("#q").fill("lily")
+    expect(page.locator("#typed .typed-rows mark")).to_have_text(["Lily"])
+    page.locator("#typed .typed-all").click()
+    expect(page.locator("#rows .row")).to_have_count(1)
+    expect(page.locator("#typed")).to_have_count(0)
+
+
+def test_a_late_answer_never_replaces_a_newer_one(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.goto("/search")
+    held = list[Route]()
+    page.route("**/search/typed?q=rose", lambda route: held.append(route))
+    with page.expect_request("**/search/typed?q=rose"):
+        page.locator("#q").fill("rose")
+    page.locator("#q").fill("lily")
+    expect(page.locator("#typed .typed-rows mark")).to_have_text(["Lily"])
+    for route in held:
+        route.fulfill(body="<p>late</p>")
+    page.locator("#q").press("ArrowDown")
+    expect(page.locator("#typed .typed-rows a")).to_be_focused()
+    expect(page.locator("#typed")).not_to_contain_text("late")
 
 
 def test_tags_are_put_on_and_taken_off(site: Site, visit: Visit, ann: Actor) -> None:

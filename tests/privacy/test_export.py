@@ -44,6 +44,7 @@ MEMBERS = {
         "searches.json",
         "rules.json",
         "positions.json",
+        "statistics.json",
         "recent.json",
         "saved.json",
         "shares.json",
@@ -116,6 +117,7 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     services.folders.create(ann, "Empty")
     feed_id = db.entries.find_one({"_id": one})["feed_id"]
     services.subscriptions.update(ann, feed_id, title="My title", folder_ids=[inner.id])
+    services.statistics.switch(ann, True)
     services.reading.set_starred(ann, one, True)
     services.reading.set_starred(ann, two, True)
     services.tags.change_tags(ann, two, add=["Später", "Read later"])
@@ -214,7 +216,9 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     assert [t["title"] for t in found.json("tagged")] == ["blog 4"]
     (read,) = found.json("recent")
     assert (read["title"], read["link"]) == ("blog 1", "https://blog.example.org/1")
-    assert found.json("searches") == [{"name": "Trains", "query": "title:rail"}]
+    (day,) = found.json("statistics")
+    assert (day["read"], day["starred"], day["shared"]) == (1, 2, 2)
+    assert found.json("searches") == [{"name": "Trains", "query": "title:rail", "notify": False}]
     shares = {s["note"]: s for s in found.json("shares")}
     assert shares["words of ann"]["way"] == ["cleo", None], "bob's was for his followers"
     assert shares["words of ann"]["title"] == "blog 5"

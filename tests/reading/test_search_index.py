@@ -83,6 +83,7 @@ TEXTS = (
     ("ar", "قرأ الطالب الكتاب في المدينة"),
     ("es", "Las ciudades más grandes del mundo, y los caminos que se hacen con el tiempo."),
     ("ja", "東京の記事を読む"),
+    ("th", "น้ำท่วมกรุงเทพมหานครอีกครั้ง"),
 )
 
 
@@ -105,6 +106,8 @@ TEXTS = (
         ("es", "camino"),
         ("ja", "東京"),
         ("ja", "記事"),
+        ("th", "น้ำท่วม"),
+        ("th", "กรุงเทพ"),
     ],
 )
 def test_other_forms_of_a_word_are_found_but_not_in_quotes(
@@ -120,7 +123,7 @@ def test_other_forms_of_a_word_are_found_but_not_in_quotes(
     expected = {n for n, (name, _) in enumerate(TEXTS, 1) if name == language}
     assert find(engine, query) == expected
     quoted = " ".join(f'"{word}"' for word in query.split())
-    assert find(engine, quoted) == (expected if language == "ja" else set())
+    assert find(engine, quoted) == (expected if language in ("ja", "th") else set())
 
 
 def test_a_word_with_a_star_finds_words_that_begin_like_it(engine: LocalSearch) -> None:

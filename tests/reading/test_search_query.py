@@ -65,7 +65,7 @@ def test_a_text_that_is_no_query_is_no_stream(text: str) -> None:
 def test_words_of_a_text_are_those_of_its_parts(text: str) -> None:
     found = list(find_word_spans(text))
     assert all(0 <= begin < end <= len(text) for begin, end, _ in found)
-    assert all(a[1] <= b[0] for a, b in itertools.pairwise(found))
+    assert all(a[0] < b[0] and a[1] <= b[1] for a, b in itertools.pairwise(found))
     assert split_words(" ".join(split_words(text))) == split_words(text) or not text.isascii()
 
 
@@ -135,6 +135,20 @@ def test_what_is_not_understood_is_told(text: str, why: NoteReason, part: str, t
 
 
 @pytest.mark.parametrize(
+    ("text", "spans"),
+    [
+        ("ไปกิน x", ["ไป", "ปกิ", "กิน", "x"]),
+        ("ดำน้ำ", ["ดำ", "ำน้", "น้ำ"]),
+        ("読む本RSS", ["読む", "む本", "RSS"]),
+    ],
+)
+def test_spans_of_text_without_spaces_are_its_pairs(text: str, spans: list[str]) -> None:
+    found = list(find_word_spans(text))
+    assert [text[begin:end] for begin, end, _ in found] == spans
+    assert [word for _, _, words in found for word in words] == split_words(text)
+
+
+@pytest.mark.parametrize(
     ("text", "found"),
     [
         ("ÉCOLE Straße", ["ecole", "strasse"]),
@@ -142,7 +156,9 @@ def test_what_is_not_understood_is_told(text: str, why: NoteReason, part: str, t
         ("ﬁne", ["fine"]),
         ("مُحَمَّد", ["محمد"]),
         ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
-        ("ภาษาไทย", ["ภาษาไทย"]),
+        ("ภาษาไทย 2", ["ภา", "าษ", "ษา", "าไ", "ไท", "ทย", "2"]),
+        ("น้ำกิน", ["น้ำ", "ำกิ", "กิน"]),
+        ("ខ្មែរ", ["ខ្មែ", "មែរ"]),
         ("日本語の記事 RSS", ["日本", "本語", "語の", "の記", "記事", "rss"]),
         ("犬", ["犬"]),
         ("한국어", ["한국", "국어"]),

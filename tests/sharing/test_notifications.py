@@ -424,6 +424,9 @@ def test_each_kind_can_be_switched_off(
     people.services.notifier.notify_export_finished(ann.user_id)
     people.services.subscriptions.update(ann, share.of.feed_id, notify=True)
     people.services.notifier.notify_new_entries({share.of.feed_id: 2})
+    search = people.services.tags.save_search(ann, "", "words")
+    people.services.tags.set_search_notify(ann, search.id, True)
+    people.services.notifier.notify_search(ann.user_id, search.id, share.of.feed_id, 1, clock.now())
     _break(people, share.of.feed_id, 30)
     kinds = {name for name, *_ in told(people, ann)}
     assert kinds == {k.value for k in wanted}

@@ -14,6 +14,7 @@ from app.models.accounts.actor import Actor, Role
 from app.models.accounts.token import Scope, Token, TokenKind
 from app.models.feeds.feed import FetchRecord
 from app.models.reading.rules import Rule
+from app.models.reading.statistics import Counted
 from tests.support import operations
 from tests.support.fetches import record_fetches
 from tests.support.reader import add_user, follow
@@ -72,6 +73,10 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         services.tags.change_tags(ann, some[0], add=["Travel", "Japan"])
         services.tags.change_tags(ann, some[2], add=["Japan", "Recipes for spring"])
         services.tags.save_search(ann, "Art in Japan", "art japan is:unread")
+        services.statistics.switch(ann, True)
+        for back in range(60):
+            for what, count in zip(Counted, (back * 7 % 23, back % 4 // 3, back % 9 // 8), strict=True):
+                services.gateways.statistics.count(ann.user_id, what, count, NOW - dt.timedelta(days=back))
         services.rules.save(ann, Rule(0, "", "title:japan lang:en", star=True, tag="Japan"))
         services.rules.save(ann, Rule(0, "Live tickers", "title:/live.?ticker/", hide=True))
         services.indexing.run(NOW + dt.timedelta(days=3650), 60)

@@ -122,9 +122,9 @@ def test_the_switches_of_devices_are_kept(ann: Visitor, services: Services) -> N
         return {name: " checked" in tags[name] for name in boxes if name.startswith("push_")}
 
     assert {n for n, on in switches().items() if on} == {
-        *("push_comment", "push_reply", "push_mention", "push_request", "push_entries"),
+        *("push_comment", "push_reply", "push_mention", "push_request", "push_entries", "push_search"),
     }
-    assert len(switches()) == 10
+    assert len(switches()) == 11
     ann.post(PAGE, {"notify_like": "1", "push_like": "1"})
     assert {n for n, on in switches().items() if on} == {"push_like"}
 

@@ -179,3 +179,47 @@ def test_all_that_was_found_is_marked_and_comes_back(ann: Visitor, garden: Actor
     token = re.search(r'data-undo="([^"]+)"', ann.get("/read/all").text)[1]
     ann.post("/undo", {"token": token})
     assert services.reading.get_tree(garden).unread == 2
+
+
+def test_typing_shows_results_and_names(ann: Visitor, garden: Actor) -> None:
+    page = ann.get("/search/typed?q=rose").text
+    assert page.count("data-stream") == 3  # two entries, and all results
+    assert "<mark>Tulips</mark>" in ann.get("/search/typed?q=tulips").text
+    assert "data-fill" not in page
+    names = ann.get("/search/typed?q=rose+feed:gar").text
+    assert 'data-fill="rose feed:Garden "' in names
+    near = ann.get("/search/typed?q=rose+feed:gardne+").text
+    assert 'href="/search?q=rose%20feed%3AGarden"' in near
+    assert "No results" in ann.get("/search/typed?q=zebra").text
+    assert ann.get("/search/typed?q=+").text.strip() == ""
+
+
+def test_typing_stores_nothing(ann: Visitor, garden: Actor, db: Any) -> None:
+    before = db.snapshots.count_documents({})
+    ann.get("/search/typed?q=rose")
+    assert db.snapshots.count_documents({}) == before
+
+
+def test_results_of_a_name_with_an_error_offer_the_right_one(ann: Visitor, garden: Actor) -> None:
+    page = ann.get("/search?q=rose+feed:gardne", follow_redirects=True).text
+    assert "Did you mean" in page
+    assert "rose feed:Garden</a>" in page
+    assert "Did you mean" not in ann.get("/search?q=rose+feed:gard", follow_redirects=True).text
+
+
+def test_a_saved_search_is_switched_to_notify(ann: Visitor, garden: Actor, services: Services) -> None:
+    ann.post("/searches", {"query": "rose"})
+    (search,) = services.tags.list_searches(garden)
+    results = "/search?q=rose"
+    assert "Notify me of new results" in ann.get(results, follow_redirects=True).text
+    done = ann.get(ann.post(f"/searches/{search.id}/notify", {"notify": "1"}).location).text
+    assert "You&#39;ll be notified of new results" in done
+    assert "Stop notifying me" in done
+    assert services.tags.list_searches(garden)[0].notify
+    assert ann.post(f"/searches/{search.id}/notify", {"notify": "", "next": "/search"}).location == "/search"
+    assert not services.tags.list_searches(garden)[0].notify
+    ann.post("/searches", {"query": "is:starred"})
+    starred = next(one for one in services.tags.list_searches(garden) if one.query == "is:starred")
+    refused = ann.post(f"/searches/{starred.id}/notify", {"notify": "1"})
+    assert refused.status_code == 400
+    assert "neither read nor starred" in refused.text

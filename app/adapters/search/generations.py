@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 #: Rises when documents get other fields or words, which makes a new index.
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 #: The engine replaces this file at each commit.
 META: Final = "meta.json"
 _NAME = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)

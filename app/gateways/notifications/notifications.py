@@ -29,6 +29,7 @@ from app.mappers.notifications.notifications import KEPT, NotificationMapper
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.mappers.operations.outbox import OutboxMapper
 from app.mappers.reading.entry_keys import to_millis
+from app.mappers.reading.tags import SavedSearchMapper
 from app.mappers.sharing.profiles import RelationshipMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
@@ -57,6 +58,7 @@ WAIT = dt.timedelta(seconds=1)
 EXCERPT = 80
 _SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
 #: Kinds with one event per subject.
+_COUNTED = (NotificationKind.ENTRIES, NotificationKind.SEARCH)
 _ONCE = (NotificationKind.MENTION, NotificationKind.IMPORT)
 
 
@@ -64,7 +66,7 @@ _ONCE = (NotificationKind.MENTION, NotificationKind.IMPORT)
 class _Known:
     """The visible subjects and people of rows; ``likers`` and ``asking`` newest first.
 
-    ``feeds``: those for which the reader asked for notifications.
+    ``feeds``, ``searches``: those for which the reader asked for notifications.
     """
 
     seen: Mapping[int, Share]
@@ -73,6 +75,7 @@ class _Known:
     asking: Sequence[int]
     faces: Mapping[int, PersonSummary]
     feeds: frozenset[int]
+    searches: frozenset[int]
 
 
 class NotificationGateway:
@@ -99,6 +102,7 @@ class NotificationGateway:
         feeds: FeedMapper,
         lists: FeedListMapper,
         imports: ImportMapper,
+        searches: SavedSearchMapper,
         entries: EntryGateway,
         visibility: VisibilityGateway,
         outbox: OutboxMapper,
@@ -112,6 +116,7 @@ class NotificationGateway:
         self._shares, self._ties, self._users = shares, relationships, users
         self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
         self._imports, self._entries, self._sight, self._outbox = imports, entries, visibility, outbox
+        self._searches = searches
         self._keep, self._most, self._rows = keep_for, limit, rows
         self._broken, self._likes_most = failing_after, likes_limit
 
@@ -180,7 +185,7 @@ class NotificationGateway:
         event_id = event.id if self._outbox.is_spread else None
         if kind in _ONCE:
             new = told = self._notes.add_once(note, by, target, expires)
-        elif kind is NotificationKind.ENTRIES:
+        elif kind in _COUNTED:
             # A job that notifies many readers may run twice.
             new = self._notes.add_count(note, expires, event.id)
         else:
@@ -247,11 +252,26 @@ class NotificationGateway:
             Whether the user is notified; false while the notification waits.
         """
         event = WaitingNotification(
-            _make_entries_id(feed_id, user_id, now),
+            _make_event_id(f"{feed_id}.{user_id}", now),
             now,
             user_id,
             NotificationKind.ENTRIES,
             feed_id,
+            count=count,
+        )
+        return self._store_or_wait(event, now, ())
+
+    def notify_search(self, user_id: int, search_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
+        """Notify a user of new entries of a feed that a saved search finds, as :meth:`notify_entries`.
+
+        All feeds share the row of the search.
+        """
+        event = WaitingNotification(
+            _make_event_id(f"{search_id}.{feed_id}.{user_id}", now),
+            now,
+            user_id,
+            NotificationKind.SEARCH,
+            search_id,
             count=count,
         )
         return self._store_or_wait(event, now, ())
@@ -329,7 +349,10 @@ class NotificationGateway:
         mine = self._subscriptions.find_by_user(user_id, feeds) if feeds else []
         # Rules notify of entries of any feed.
         notified = frozenset(one.feed_id for one in mine if one.notify or one.ruled is not None)
-        return _Known(seen, comments, likers, asking, faces, notified)
+        alerts = any(n.kind is NotificationKind.SEARCH for n in notes)
+        searches = self._searches.find_by_user(user_id) if alerts else []
+        alerting = frozenset(one.id for one in searches if one.notify)
+        return _Known(seen, comments, likers, asking, faces, notified, alerting)
 
     def _titled(self, user_id: int, notes: Sequence[NotificationRow]) -> tuple[NotificationRow, ...]:
         shares = self._shares.find_many(list({n.share_id for n in notes if n.share_id}))
@@ -340,10 +363,20 @@ class NotificationGateway:
         if any(n.kind is NotificationKind.IMPORT for n in notes):
             names |= {i.id: i.name or i.title for i in self._imports.find_by_user(user_id, self._rows)}
         named = (NotificationKind.ENTRIES, NotificationKind.IMPORT)
+        alerts = any(n.kind is NotificationKind.SEARCH for n in notes)
+        searches = {one.id: one for one in self._searches.find_by_user(user_id)} if alerts else {}
+        notes = [
+            dataclasses.replace(n, title=searches[n.subject].name, detail=searches[n.subject].query)
+            if n.kind is NotificationKind.SEARCH and n.subject in searches
+            else n
+            for n in notes
+        ]
         return tuple(
             dataclasses.replace(
                 n, title=names.get(n.subject, "") if n.kind in named else titles.get(n.share_id, "")
             )
+            if n.kind is not NotificationKind.SEARCH
+            else n
             for n in notes
         )
 
@@ -439,6 +472,8 @@ def _seen(note: NotificationRow, known: _Known) -> NotificationRow | None:
             return note
         case NotificationKind.ENTRIES:
             return note if note.subject in known.feeds else None
+        case NotificationKind.SEARCH:
+            return note if note.subject in known.searches else None
         case kind if kind.is_about_share and note.share_id not in known.seen:
             return None
         case NotificationKind.LIKE:
@@ -470,7 +505,7 @@ def _with(note: NotificationRow, people: Sequence[int], count: int, known: _Know
     return dataclasses.replace(note, faces=faces, count=max(count, len(faces)))
 
 
-def _make_entries_id(feed_id: int, user_id: int, now: dt.datetime) -> str:
+def _make_event_id(about: str, now: dt.datetime) -> str:
     """Return the same id for the same event, in the form and order of other ids: seconds first."""
-    digest = hashlib.sha256(f"{feed_id}.{user_id}.{clock.to_millis(now)}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{about}.{clock.to_millis(now)}".encode()).hexdigest()
     return f"{int(now.timestamp()):08x}{digest[:16]}"

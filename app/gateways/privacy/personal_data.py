@@ -23,6 +23,7 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
+from app.gateways.reading.statistics import StatisticsGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.follows import FollowGateway
 from app.gateways.sharing.profiles import ProfileGateway
@@ -95,6 +96,7 @@ class PersonalDataGateway:
         recent_reads: RecentReadGateway,
         rules: RuleGateway,
         saved_pages: SavedPageGateway,
+        statistics: StatisticsGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
@@ -104,6 +106,7 @@ class PersonalDataGateway:
         self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
         self._rules, self._saved_pages = rules, saved_pages
+        self._statistics = statistics
 
     def build_account(self, user: User) -> Row:
         """Return the name, email address, settings, sessions and profile, without secrets."""
@@ -227,11 +230,16 @@ class PersonalDataGateway:
     def iter_searches(self, user_id: int) -> Iterator[Row]:
         """Yield saved searches."""
         for one in self._tags.list_searches(user_id):
-            yield {"name": one.name, "query": one.query}
+            yield {"name": one.name, "query": one.query, "notify": one.notify}
 
     def iter_rules(self, user_id: int) -> Iterator[Row]:
         """Yield rules in their order, with the addresses of their feeds and the names of their folders."""
         yield from self._rules.export_rules(user_id)
+
+    def iter_statistics(self, user_id: int) -> Iterator[Row]:
+        """Yield the days of reading statistics, the oldest first."""
+        for one in self._statistics.list_all(user_id):
+            yield {"day": one.day.isoformat(), "read": one.read, "starred": one.starred, "shared": one.shared}
 
     def iter_positions(self, user_id: int) -> Iterator[Row]:
         """Yield positions in recordings."""

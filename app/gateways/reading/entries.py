@@ -268,31 +268,37 @@ class EntryGateway:
         except ExistsError:
             return False
 
-    def set_many_starred(self, user_id: int, entry_ids: Sequence[int], on: bool, now: dt.datetime) -> None:
+    def set_many_starred(self, user_id: int, entry_ids: Sequence[int], on: bool, now: dt.datetime) -> int:
         """Star or unstar many entries at once; skip those that the user may not see.
+
+        Returns:
+            How many have a star now that had none.
 
         Shares, whose star belongs to the shared entry, are handled one by one. So are all if another request
         marks or deletes one of the entries at the same time.
         """
         keys = self.find_markable_keys(user_id, entry_ids)
 
-        def write_stars(session: Session) -> None:
+        def write_stars(session: Session) -> int:
+            new = 0
             if on:
-                counted = self._marks.star_many(user_id, list(keys.values()), now, session)
+                counted, new = self._marks.star_many(user_id, list(keys.values()), now, session)
             else:
                 counted = self._marks.unstar_many(user_id, list(keys), session)
             if counted and not self._entries.change_star_counts(counted, 1 if on else -1, session):
                 raise ConflictError(user_id=user_id)
+            return new
 
-        single = [i for i in entry_ids if i not in keys]
+        single, starred = [i for i in entry_ids if i not in keys], 0
         if keys:
             try:
-                self._cells.run_in_transaction(user_id, write_stars)
+                starred = self._cells.run_in_transaction(user_id, write_stars)
             except ConflictError:
                 single = list(entry_ids)
         for entry_id in single:
             with contextlib.suppress(NotFoundError):
-                self.set_starred(user_id, entry_id, on, now)
+                starred += self.set_starred(user_id, entry_id, on, now) and on
+        return starred
 
     def find_markable_keys(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, EntryKey]:
         """Return the keys, by id, of those entries that a user may see or has marked; shares are left out.

@@ -24,6 +24,7 @@ from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
 from app.mappers.reading.entry_keys import to_millis
 from app.mappers.reading.rules import NewsPlace, RuleMapper
+from app.mappers.reading.tags import SavedSearchMapper
 from app.mappers.subscriptions.folders import FolderMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
@@ -46,6 +47,7 @@ from app.models.reading.rules import (
     is_in_scope,
 )
 from app.models.reading.search import SearchRequest
+from app.models.reading.tag import SavedSearch
 from app.models.reading.tokenizer import fold_text
 from app.models.subscriptions.folder import (
     PATH_SEPARATOR,
@@ -95,6 +97,7 @@ class RuleGateway(RuleMapper):
         stored: EntryMapper,
         entries: EntryGateway,
         tags: TagGateway,
+        searches: SavedSearchMapper,
         streams: StreamGateway,
         merger: KeyMerger,
         indexing: IndexingGateway,
@@ -106,6 +109,7 @@ class RuleGateway(RuleMapper):
         self._users, self._changes = users, changes
         self._cells, self._subscriptions = cells, subscriptions
         self._cards, self._folders, self._stored, self._entries = feeds, folders, stored, entries
+        self._searches = searches
         self._tags, self._streams, self._merger, self._indexing = tags, streams, merger, indexing
         self._most, self._preview_entries, self._preview_rows = limit, preview_entries, preview_rows
 
@@ -120,7 +124,30 @@ class RuleGateway(RuleMapper):
         if len(rules) > max(self._most, len(was.rules)):
             raise TooLargeError("You can have at most %(limit)s rules.", limit=self._most)
         self.replace_rules(user_id, rules, was, today)
-        self.watch_feeds(user_id, is_active=any(rule.enabled for rule in rules))
+        self.watch_user(user_id)
+
+    def set_search_notify(self, user_id: int, search_id: int, notify: bool) -> SavedSearch | None:
+        """Have a saved search notify of entries that arrive from now on, or no longer.
+
+        Returns:
+            The search; None: the user has no such search.
+        """
+        if notify:
+            # First: a crash after it only has feeds watched for nothing.
+            self.watch_feeds(user_id, is_active=True)
+
+        def write_switch(session: Session) -> SavedSearch | None:
+            self.set_alert(user_id, search_id, notify, session)
+            return self._searches.set_notify(user_id, search_id, notify, session)
+
+        found = self._cells.run_in_transaction(user_id, write_switch)
+        if not notify or found is None:
+            self.watch_user(user_id)
+        return found
+
+    def watch_user(self, user_id: int) -> None:
+        """Have new entries of a user's feeds tried, if the user has active rules or searches that notify."""
+        self.watch_feeds(user_id, is_active=self.find_by_user(user_id).is_active)
 
     def watch_feeds(self, user_id: int, *, is_active: bool) -> None:
         """Have a user's rules tried on new entries of all feeds of theirs, or of none."""
@@ -194,13 +221,16 @@ class RuleGateway(RuleMapper):
         return found, is_complete
 
     def compile_rules(self, user_ids: Collection[int]) -> dict[int, ReaderRules]:
-        """Return the active rules of users, ready to be tried; for users without rules, none."""
+        """Return the active rules and saved searches of users, ready to be tried; for others, none."""
         sets = self.find_many(user_ids)
+        alerted = [user_id for user_id, found in sets.items() if found.has_alerts]
+        alerts = self._searches.find_notifying(alerted) if alerted else {}
         return {
             user_id: ReaderRules(
                 sets[user_id].rules if user_id in sets else (),
                 # Few users have rules for folders.
                 lambda user_id=user_id: self._folders.find_by_user(user_id),  # type: ignore[misc]
+                alerts.get(user_id, ()),
             )
             for user_id in user_ids
         }
@@ -246,7 +276,8 @@ class RuleGateway(RuleMapper):
         def write_marks(session: Session) -> bool:
             if not self._subscriptions.apply_rules(marks, session):
                 return False
-            self.add_hits(reader.user_id, hits, now.date(), session)
+            if hits:
+                self.add_hits(reader.user_id, hits, now.date(), session)
             return True
 
         is_new = self._cells.run_in_transaction(reader.user_id, write_marks)
@@ -367,12 +398,17 @@ class RuleGateway(RuleMapper):
 
 
 class ReaderRules:
-    """The active rules of one user, with the user's folders."""
+    """The active rules of one user, with the user's folders and the saved searches that notify."""
 
-    def __init__(self, rules: Iterable[Rule], load_folders: Callable[[], Sequence[Folder]]) -> None:
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        load_folders: Callable[[], Sequence[Folder]],
+        alerts: Iterable[SavedSearch] = (),
+    ) -> None:
         self._load_folders = load_folders
         self._known: Sequence[Folder] | None = None
-        self.compiled = CompiledRules(rules, self.find_inner_folders)
+        self.compiled = CompiledRules(rules, self.find_inner_folders, alerts)
 
     def _find_folders(self) -> Sequence[Folder]:
         if self._known is None:

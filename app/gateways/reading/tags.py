@@ -16,6 +16,7 @@ from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
 from app.mappers.reading.entry_keys import TimeRange
 from app.mappers.reading.marks import MarkMapper
+from app.mappers.reading.rules import RuleMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import EntryKey
@@ -51,6 +52,7 @@ class TagGateway:
         entries: EntryMapper,
         searches: SavedSearchMapper,
         removals: RemovalMapper,
+        rules: RuleMapper,
         limits: TagLimits,
         max_searches: int,
         undo_ttl: dt.timedelta,
@@ -61,6 +63,7 @@ class TagGateway:
         self._entries = entries
         self._searches = searches
         self._removals = removals
+        self._rules = rules
         self._limits = limits
         self._searches_most = max_searches
         self._undo_ttl = undo_ttl
@@ -358,6 +361,8 @@ class TagGateway:
             if was is None:
                 return None
             self._removals.add(Removal(token, user_id, search=was), now + self._undo_ttl, session)
+            if was.notify:
+                self._rules.set_alert(user_id, search_id, False, session)
             return token
 
         return self._cells.run_in_transaction(user_id, remove_search)
@@ -381,6 +386,8 @@ class TagGateway:
             self._check_searches(len(mine))
             back = dataclasses.replace(was, name=_free(was.name, {one.name for one in mine}, str))
             self._searches.add(back, session)
+            if back.notify:
+                self._rules.set_alert(user_id, back.id, True, session)
             self._removals.remove(user_id, token, session)
             return back
 

@@ -308,6 +308,10 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "readingdays": [
+        IndexModel([("user_id", _UP), ("day", _UP)], name="user_day", unique=True),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     # One document per user, so that is all these indexes need.
     "recentreads": [IndexModel([("user_id", _UP)], name="user", unique=True)],
     "rules": [

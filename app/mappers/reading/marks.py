@@ -64,8 +64,11 @@ class MarkMapper:
     @translate_errors
     def star_many(
         self, user_id: int, entries: Sequence[EntryKey], at: dt.datetime, session: Session
-    ) -> list[EntryKey]:
-        """Store the stars of many entries; return those of which it is the first mark that keeps them.
+    ) -> tuple[list[EntryKey], int]:
+        """Store the stars of many entries.
+
+        Returns:
+            Those of which it is the first mark that keeps them, and the number that had no star.
 
         Raises:
             ConflictError: an entry was marked elsewhere at the same time; the transaction has ended.
@@ -87,7 +90,7 @@ class MarkMapper:
             if e.has_error_label("TransientTransactionError"):
                 raise
             raise ConflictError(user_id=user_id) from e
-        return [*fresh, *(e for e in more if "tags" not in known[e.id])]
+        return [*fresh, *(e for e in more if "tags" not in known[e.id])], len(fresh) + len(more)
 
     @translate_errors
     def unstar_many(self, user_id: int, entry_ids: Sequence[int], session: Session) -> list[EntryKey]:

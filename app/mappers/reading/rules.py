@@ -1,9 +1,10 @@
 """Rules: the collection ``rules``, one document per user with all rules in their order.
 
-    {user_id, on, rev, rules: [{id, name, query, …}], hits: {rule: {day: matches}}, run?}
+    {user_id, on, rev, rules: [{id, name, query, …}], hits: {rule: {day: matches}}, run?, alerts?}
 
-``on``: whether any rule is switched on. How far rules were tried on a feed's entries is a field of the
-subscription. The place in the news up to which all rules were tried is a document of ``index_state``.
+``on``: whether any rule is switched on. ``alerts``: ids of saved searches that notify. How far rules were
+tried on a feed's entries is a field of the subscription. The place in the news up to which all rules were
+tried is a document of ``index_state``.
 """
 
 from __future__ import annotations
@@ -88,6 +89,14 @@ class RuleMapper:
             raise ConflictError(user_id=user_id) from e
 
     @translate_errors
+    def set_alert(self, user_id: int, search_id: int, is_on: bool, session: Session) -> None:
+        """Record whether a saved search notifies of new entries."""
+        update = {"$addToSet" if is_on else "$pull": {"alerts": Int64(search_id)}}
+        self._rules.get(user_id, session).update_one(
+            {"user_id": user_id}, update, upsert=is_on, session=session
+        )
+
+    @translate_errors
     def add_hits(self, user_id: int, hits: Mapping[int, int], today: dt.date, session: Session) -> None:
         """Count matches of a user's rules."""
         day = today.toordinal()
@@ -144,7 +153,8 @@ def encode_rule(rule: Rule) -> Doc:
 
 def _read(doc: Doc) -> RuleSet:
     hits = {int(rule): {int(day): n for day, n in days.items()} for rule, days in doc.get("hits", {}).items()}
-    return RuleSet(tuple(map(decode_rule, doc.get("rules", ()))), doc.get("rev", 0), hits)
+    rules = tuple(map(decode_rule, doc.get("rules", ())))
+    return RuleSet(rules, doc.get("rev", 0), hits, has_alerts=bool(doc.get("alerts")))
 
 
 def decode_rule(doc: Doc) -> Rule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Collection
 from typing import Any
 
 from pymongo import ReturnDocument
@@ -158,6 +159,26 @@ class SavedSearchMapper:
                     raise
 
     @translate_errors
+    def set_notify(self, user_id: int, search_id: int, notify: bool, session: Session) -> SavedSearch | None:
+        """Switch the notifications of a search, and return it; None: there is no such search."""
+        doc = self._searches.get(user_id, session).find_one_and_update(
+            {"_id": search_id, "user_id": user_id},
+            {"$set": {"notify": True}} if notify else {"$unset": {"notify": ""}},
+            return_document=ReturnDocument.AFTER,
+            session=session,
+        )
+        return _saved(doc) if doc else None
+
+    @translate_errors
+    def find_notifying(self, user_ids: Collection[int]) -> dict[int, list[SavedSearch]]:
+        """Return the searches of these users that notify; users without one are left out."""
+        found = dict[int, list[SavedSearch]]()
+        for searches, users in self._searches.group_by_people(user_ids):
+            for doc in searches.find({"user_id": {"$in": users}, "notify": True}):
+                found.setdefault(doc["user_id"], []).append(_saved(doc))
+        return found
+
+    @translate_errors
     def add(self, search: SavedSearch, session: Session) -> None:
         """Store a search again under its old id.
 
@@ -165,6 +186,7 @@ class SavedSearchMapper:
             ConflictError: another search has its name now; the transaction has ended.
         """
         doc = {"_id": search.id, "user_id": search.user_id, "name": search.name, "query": search.query}
+        doc |= {"notify": True} if search.notify else {}
         try:
             self._searches.get(search.user_id, session).insert_one(doc, session=session)
         except DuplicateKeyError as e:
@@ -180,7 +202,7 @@ class SavedSearchMapper:
 
 
 def _saved(doc: Doc) -> SavedSearch:
-    return SavedSearch(doc["_id"], doc["user_id"], doc["name"], doc["query"])
+    return SavedSearch(doc["_id"], doc["user_id"], doc["name"], doc["query"], doc.get("notify", False))
 
 
 def _tag(doc: Doc) -> Tag:

@@ -272,8 +272,8 @@ class SubscriptionMapper:
     # -- rules
     @translate_errors
     def has_rules(self, user_id: int, session: Session) -> bool:
-        """Return whether a user has rules that are switched on."""
-        query = {"user_id": user_id, "on": True}
+        """Return whether a user has rules that are switched on, or saved searches that notify."""
+        query = {"user_id": user_id, "$or": [{"on": True}, {"alerts.0": {"$exists": True}}]}
         found = self._rules.get(user_id, session).find_one(query, {"_id": 1}, session=session)
         return found is not None
 

@@ -146,7 +146,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
             [p.feed_id, list(p.before), list(p.after), encode_orders(p.orders)] for p in removal.places
         ],
         **({"instead": Int64(removal.replacement_id)} if removal.replacement_id else {}),
-        **({"search": [search.id, search.name, search.query]} if search else {}),
+        **({"search": [search.id, search.name, search.query, search.notify]} if search else {}),
         **({"share": build_share_doc(removal.share), "title": removal.title} if removal.share else {}),
         **({"page": dict(removal.page)} if removal.page else {}),
     }
@@ -217,7 +217,7 @@ def _folder(user_id: int, doc: Doc | None) -> Folder | None:
 
 
 def _search(user_id: int, doc: list[Any] | None) -> SavedSearch | None:
-    return SavedSearch(doc[0], user_id, doc[1], doc[2]) if doc else None
+    return SavedSearch(doc[0], user_id, doc[1], doc[2], *doc[3:]) if doc else None
 
 
 def _orders(doc: Doc) -> dict[int, str]:

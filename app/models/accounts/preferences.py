@@ -71,6 +71,7 @@ class Preferences:
     hide_read_feeds: bool = False
     tree_order: str = _choice("own", *(order.value for order in TreeOrder))
     single_keys: bool = True
+    statistics: bool = False
     notify_follower: bool = True
     notify_request: bool = True
     notify_reshare: bool = True
@@ -82,6 +83,7 @@ class Preferences:
     notify_export: bool = True
     notify_feed: bool = True
     notify_entries: bool = True
+    notify_search: bool = True
     push_follower: bool = False
     push_request: bool = True
     push_reshare: bool = False
@@ -92,6 +94,7 @@ class Preferences:
     push_import: bool = False
     push_export: bool = False
     push_entries: bool = True
+    push_search: bool = True
     keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 

@@ -142,6 +142,7 @@ class NotificationKind(enum.StrEnum):
     EXPORT = "export"
     FEED = "feed"
     ENTRIES = "entries"
+    SEARCH = "search"
 
     @property
     def setting(self) -> str:
@@ -173,13 +174,13 @@ class NotificationRow:
     """One notification, which combines similar events.
 
     Attributes:
-        subject: id of the share, comment, import or feed; 0: the user.
+        subject: id of the share, comment, import, feed or saved search; 0: the user.
         share_id: the share that decides whether the user may see it; 0 for none.
         last: (user, comment or share) ids of the last few events, newest last.
         count: how many events there were.
         faces: the people whom the user may see, newest first.
         title: of the subject.
-        detail: the error word of a feed.
+        detail: the error word of a feed, or the query of a saved search.
     """
 
     user_id: int

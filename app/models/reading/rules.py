@@ -31,6 +31,7 @@ from app.models.reading.search import (
     parse_query,
 )
 from app.models.reading.stems import find_possible_stems, make_stems
+from app.models.reading.tag import SavedSearch
 from app.models.reading.tokenizer import fold_text, split_text, split_words
 from app.runtime.lazy import lazy
 
@@ -86,16 +87,18 @@ class RuleSet:
     Attributes:
         rev: rises with each change.
         hits: rule → day (ordinal) → matches.
+        has_alerts: whether the user has saved searches that notify.
     """
 
     rules: tuple[Rule, ...] = ()
     rev: int = 0
     hits: Mapping[int, Mapping[int, int]] = dataclasses.field(default_factory=dict)
+    has_alerts: bool = False
 
     @property
     def is_active(self) -> bool:
-        """Whether any rule is switched on."""
-        return any(rule.enabled for rule in self.rules)
+        """Whether any rule is switched on, or any saved search notifies."""
+        return self.has_alerts or any(rule.enabled for rule in self.rules)
 
     def find(self, rule_id: int) -> Rule | None:
         """Return a rule."""
@@ -208,6 +211,12 @@ def _parse_words(text: str) -> SearchQuery:
     return query
 
 
+def parse_alert(text: str) -> SearchQuery | None:
+    """Parse the query of a saved search that notifies; None: it matches no entry that has just arrived."""
+    query = parse_query(text)
+    return None if query.is_empty or query.read or query.starred else query
+
+
 def count_patterns(rules: Iterable[Rule]) -> int:
     """Return how many regular expressions the conditions of rules have."""
     return sum(len(_PATTERN.findall(rule.query)) for rule in rules)
@@ -298,11 +307,17 @@ class RuleFeed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """What rules do with an entry: the actions, the tags, and which rules matched."""
+    """What rules do with an entry: the actions, the tags, and which rules and saved searches matched."""
 
     actions: frozenset[str] = frozenset()
     tags: tuple[str, ...] = ()
     rules: tuple[int, ...] = ()
+    alerts: tuple[int, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing matched."""
+        return not (self.rules or self.alerts)
 
 
 class CompiledRules:
@@ -310,9 +325,15 @@ class CompiledRules:
 
     Args:
         descend: returns folders with all folders in them.
+        alerts: the user's saved searches that notify.
     """
 
-    def __init__(self, rules: Iterable[Rule], descend: Callable[[Sequence[int]], Collection[int]]) -> None:
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        descend: Callable[[Sequence[int]], Collection[int]],
+        alerts: Iterable[SavedSearch] = (),
+    ) -> None:
         self._rules = list[tuple[Rule, Condition, frozenset[int]]]()
         for rule in rules:
             if rule.enabled:
@@ -322,6 +343,12 @@ class CompiledRules:
                 except ConditionError:
                     continue  # a condition of a later version of Eventr
         self._by_feed = dict[RuleFeed, list[tuple[Rule, Condition]]]()
+        queries = ((search.id, parse_alert(search.query)) for search in alerts)
+        self._alerts = [(search_id, query) for search_id, query in queries if query is not None]
+
+    def has_any(self, feed: RuleFeed) -> bool:
+        """Return whether a feed's entries must be tried on any rule or saved search."""
+        return bool(self.select_rules(feed)) or any(is_feed_match(query, feed) for _, query in self._alerts)
 
     def select_rules(self, feed: RuleFeed) -> list[tuple[Rule, Condition]]:
         """Return the rules that a feed's entries must be tried on."""
@@ -346,7 +373,20 @@ class CompiledRules:
                 tags.append(rule.tag)
             if rule.stop:
                 break
-        return Verdict(frozenset(actions), tuple(dict.fromkeys(tags)), tuple(matched))
+        alerts = () if "hide" in actions else self._find_alerts(entry, feed, actions, tags)
+        return Verdict(frozenset(actions), tuple(dict.fromkeys(tags)), tuple(matched), alerts)
+
+    def _find_alerts(
+        self, entry: RuleEntry, feed: RuleFeed, actions: Collection[str], tags: Collection[str]
+    ) -> tuple[int, ...]:
+        return tuple(
+            search_id
+            for search_id, query in self._alerts
+            if not (query.read is False and "read" in actions)
+            and not (query.starred is False and "star" in actions)
+            and is_feed_match(query, feed)
+            and is_match(Condition(query), entry, tags)
+        )
 
 
 def is_in_scope(rule: Rule, feed: RuleFeed, folders: Collection[int]) -> bool:

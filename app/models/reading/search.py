@@ -130,10 +130,15 @@ class SearchQuery:
 def parse_query(text: str) -> SearchQuery:
     """Parse a query; never raises, whatever is typed."""
     reader = _Reader()
-    for match in _PART.finditer(text[:QUERY_MAX]):
-        if match["phrase"] is not None or match["plain"] or match["name"]:
-            reader.add_part(match)
+    for match in match_parts(text):
+        reader.add_part(match)
     return reader.build_query()
+
+
+def match_parts(text: str) -> list[re.Match[str]]:
+    """Return the parts of a query as typed, with the groups ``minus``, ``name``, ``phrase`` and ``plain``."""
+    matches = _PART.finditer(text[:QUERY_MAX])
+    return [m for m in matches if m["phrase"] is not None or m["plain"] or m["name"]]
 
 
 class _Reader:

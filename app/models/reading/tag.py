@@ -37,12 +37,13 @@ class Mark(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SavedSearch:
-    """A query with a name, in the tree."""
+    """A query with a name, in the tree; ``notify``: new entries that match it notify the user."""
 
     id: int
     user_id: int
     name: str
     query: str
+    notify: bool = False
 
 
 def normalise_tag(name: str) -> str:

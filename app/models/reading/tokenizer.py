@@ -1,7 +1,8 @@
 """Tokenizer of the search: split texts and queries into words in the same way.
 
-Case, accents and vowel points are ignored. Chinese, Japanese and Korean are written without spaces
-between words, so a run of their characters is split into overlapping pairs.
+Case, accents and vowel points are ignored. Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese are
+written without spaces between words, so a run of their characters is split into overlapping pairs. In the
+last four, a character has its vowel signs and tone marks with it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ _POINTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\
 #: Hebrew points, Arabic vowels and the tatweel alone.
 _POINTS_OF_SCRIPTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
-_RUN = re.compile(f"[{_CJK}]+")
+#: Thai and Lao, Burmese, Khmer.
+_SIGNED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+#: A vowel of Thai and of Lao that is taken apart when text is folded.
+_VOWELS = (("\u0e4d\u0e32", "\u0e33"), ("\u0ecd\u0eb2", "\u0eb3"))
+_RUN = re.compile(f"[{_CJK}]+|[{_SIGNED}]+")
+_IS_SIGNED = re.compile(f"[{_SIGNED}]")
 
 
 def fold_text(text: str) -> str:
@@ -62,6 +68,8 @@ def split_text(text: str) -> tuple[list[str], set[str]]:
 def _split_folded(folded: str) -> list[str]:
     if folded.isascii():
         return _shorten(folded.translate(_LETTERS).split())
+    for parts, whole in _VOWELS:
+        folded = folded.replace(parts, whole)
     found = _word().findall(folded)
     if _RUN.search(folded) is None:
         return _shorten(found)
@@ -81,7 +89,18 @@ def find_word_spans(text: str) -> Iterator[tuple[int, int, list[str]]]:
     """Yield start, end and the folded words of each word of a text to be shown."""
     for match in _word().finditer(text):
         if found := split_words(match[0]):
-            yield match.start(), match.end(), found
+            yield from _find_pair_spans(match, found) if _RUN.search(match[0]) else ((*match.span(), found),)
+
+
+def _find_pair_spans(match: re.Match[str], found: list[str]) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield each of the pairs of a word with its place, if these can be told apart before folding."""
+    spans = list(_find_pieces(match[0]))
+    words = [split_words(match[0][begin:end]) for begin, end in spans]
+    if [piece for pieces in words for piece in pieces] != found:
+        yield *match.span(), found
+        return
+    for (begin, end), pieces in zip(spans, words, strict=True):
+        yield match.start() + begin, match.start() + end, pieces
 
 
 @functools.cache
@@ -91,16 +110,30 @@ def _word() -> re.Pattern[str]:
     return re.compile(f"[^\\W_](?:[^\\W_]|[{signs}])*")
 
 
+@functools.cache
+def _character() -> re.Pattern[str]:
+    """Return the pattern of a character with the signs that follow it."""
+    signs = "".join(c for c in map(chr, range(0xE00, 0x1800)) if unicodedata.category(c) in ("Mn", "Mc"))
+    return re.compile(f".[{signs}]*")
+
+
 def _pieces(word: str) -> Iterator[str]:
+    return (word[begin:end][:LONGEST] for begin, end in _find_pieces(word))
+
+
+def _find_pieces(word: str) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of the pairs of runs, and of what is between them."""
     at = 0
     for run in _RUN.finditer(word):
-        yield from _cut(word[at : run.start()])
-        pair = run[0]
-        yield from (pair[i : i + 2] for i in range(max(1, len(pair) - 1)))
+        if at < run.start():
+            yield at, run.start()
         at = run.end()
-    yield from _cut(word[at:])
-
-
-def _cut(word: str) -> Iterator[str]:
-    if word:
-        yield word[:LONGEST]
+        if _IS_SIGNED.match(run[0]):
+            ends = [run.start() + one.end() for one in _character().finditer(run[0])]
+        else:
+            ends = list(range(run.start() + 1, at + 1))
+        begins = [run.start(), *ends]
+        for number in range(max(1, len(ends) - 1)):
+            yield begins[number], ends[min(number + 1, len(ends) - 1)]
+    if at < len(word):
+        yield at, len(word)

@@ -144,6 +144,13 @@ class Notifier:
         """Notify a user of entries of a feed that their rules chose; safe to repeat with the same time."""
         self._notify_readers([(feed_id, user_id)], {feed_id: count}, now)
 
+    @_by_the_way
+    def notify_search(self, user_id: int, search_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
+        """Notify a user of new results of their saved search; safe to repeat with the same time."""
+        if self._notes.notify_search(user_id, search_id, feed_id, count, now):
+            self._events.notify_counts(user_id)
+            self._push.notify_devices(user_id, NotificationKind.SEARCH, search_id, now)
+
     def notify_next_readers(self, feed_id: int, count: int, after: int, at: int) -> int:
         """Notify the next readers of a feed of its new entries, and queue a job for the rest.
 

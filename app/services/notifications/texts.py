@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from app.models.discussion.comments import NotificationKind, NotificationRow, PersonSummary
 from app.models.notifications.push import TEST, Message
+from app.models.reading.stream import StreamKind, StreamRef
 
 #: Longest title in a push message, in characters: lines on devices are short.
 TITLE_MAX = 120
@@ -43,6 +44,8 @@ def build_path(note: NotificationRow) -> str:
         return f"/feeds/{note.subject}"
     if note.kind is NotificationKind.ENTRIES:
         return f"/read/feed/{note.subject}"
+    if note.kind is NotificationKind.SEARCH:
+        return f"/read/{StreamRef(StreamKind.SEARCH, query=note.detail)}"
     if note.kind is NotificationKind.IMPORT:
         return f"/imports/{note.subject}"
     if note.kind is NotificationKind.EXPORT:
@@ -103,6 +106,7 @@ _TITLES: Mapping[NotificationKind, Callable[[Translations], str]] = {
     NotificationKind.IMPORT: lambda words: words.gettext("Import finished"),
     NotificationKind.EXPORT: lambda words: words.gettext("Export ready"),
     NotificationKind.ENTRIES: lambda words: words.gettext("New entries"),
+    NotificationKind.SEARCH: lambda words: words.gettext("New search results"),
 }
 
 
@@ -164,6 +168,15 @@ def _entries(note: NotificationRow, who: str, what: str, words: Translations) ->
     return found % {"num": note.count, "what": what}
 
 
+def _search(note: NotificationRow, who: str, what: str, words: Translations) -> str:
+    found = words.ngettext(
+        "%(num)s new result of your search %(what)s",
+        "%(num)s new results of your search %(what)s",
+        note.count,
+    )
+    return found % {"num": note.count, "what": what}
+
+
 _SENTENCES: Mapping[NotificationKind, Callable[[NotificationRow, str, str, Translations], str]] = {
     NotificationKind.FOLLOWER: _follower,
     NotificationKind.REQUEST: _request,
@@ -175,6 +188,7 @@ _SENTENCES: Mapping[NotificationKind, Callable[[NotificationRow, str, str, Trans
     NotificationKind.IMPORT: _import,
     NotificationKind.EXPORT: _export,
     NotificationKind.ENTRIES: _entries,
+    NotificationKind.SEARCH: _search,
 }
 
 

@@ -16,12 +16,14 @@ from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
+from app.gateways.reading.statistics import StatisticsGateway
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.statistics import Counted
 from app.models.reading.stream import (
     SORTED,
     Article,
@@ -89,6 +91,7 @@ class ReadingService:
         mass_marks: MassMarks,
         changes: ChangeGateway,
         recent_reads: RecentReadGateway,
+        statistics: StatisticsGateway,
         ranking: RankingGateway,
         events: EventPort,
         page_size: int,
@@ -119,6 +122,7 @@ class ReadingService:
         self._mass_marks = mass_marks
         self._changes = changes
         self._recent_reads = recent_reads
+        self._statistics = statistics
         self._ranking = ranking
         self._events = events
         self._page_size = page_size
@@ -384,6 +388,9 @@ class ReadingService:
             raise NotFoundError(entry_ids=wanted[:10])
         if read:
             self._feeds.touch([cards[f] for f in deltas], clock.now())
+            # An article that others shared, too, is unread several times.
+            newly = min(len(wanted), -sum(deltas.values()))
+            self._statistics.count(actor.user_id, Counted.READ, newly, clock.now())
         self._events.notify_counts(actor.user_id)
         # Counts must not reveal what a closed stream contains.
         return MarkResult({f: delta for f, delta in deltas.items() if not cards[f].hidden})
@@ -479,6 +486,8 @@ class ReadingService:
         # After the change: an app that syncs in between would miss it otherwise.
         if actor.synced:
             self._changes.record_changes(actor.user_id, {}, [entry_id])
+        if on and changed:
+            self._statistics.count(actor.user_id, Counted.STARRED, 1, clock.now())
         self._events.notify_counts(actor.user_id)
         return changed
 
@@ -490,7 +499,8 @@ class ReadingService:
         """
         require_permission(actor, Permission.ENTRY_MARK)
         wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
-        self._entries.set_many_starred(actor.user_id, wanted, bool(on), clock.now())
+        starred = self._entries.set_many_starred(actor.user_id, wanted, bool(on), clock.now())
+        self._statistics.count(actor.user_id, Counted.STARRED, starred, clock.now())
         if actor.synced:  # after the change, as in set_starred
             self._changes.record_changes(actor.user_id, {}, wanted)
         self._events.notify_counts(actor.user_id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from app import logs
@@ -29,6 +30,8 @@ OVERLAP = dt.timedelta(minutes=2)
 USER_SECONDS, ENTRY_SECONDS = 2.0, 0.02
 #: Called with user, feed, number of entries and the time of the news.
 Notify = Callable[[int, int, int, dt.datetime], None]
+#: Called with user, saved search, feed, number of entries and the time of the news.
+NotifySearch = Callable[[int, int, int, int, dt.datetime], None]
 
 
 @dataclasses.dataclass
@@ -66,10 +69,14 @@ class RuleRunner:
 
     Args:
         notify: notifies a user of new entries of a feed; safe to repeat with the same time.
+        notify_search: the same for entries of a feed that a saved search finds.
     """
 
-    def __init__(self, gateway: RuleGateway, events: EventPort, notify: Notify) -> None:
-        self._gateway, self._events, self._notify = gateway, events, notify
+    def __init__(
+        self, gateway: RuleGateway, events: EventPort, notify: Notify, notify_search: NotifySearch
+    ) -> None:
+        self._gateway, self._events = gateway, events
+        self._notify, self._notify_search = notify, notify_search
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
         """Return the job that tries rules, if there is news since its last run."""
@@ -191,7 +198,7 @@ class RuleRunner:
         """Return the entries that a reader's rules match, as far as the user's time allows."""
         mine = work.rules[reader.user_id]
         feed = mine.make_feed(reader, reader.title or work.titles.get(reader.feed_id, ""))
-        if not mine.compiled.select_rules(feed):
+        if not mine.compiled.has_any(feed):
             return []
         new = [(key, entry) for key, entry in entries if key.seq > reader.ruled]
         judged, left = list[Judged](), work.left.get(reader.user_id, USER_SECONDS)
@@ -205,15 +212,17 @@ class RuleRunner:
             judged.append(Judged(key, mine.compiled.judge_entry(entry, feed)))
             left += ENTRY_SECONDS - (time.thread_time() - start)
         work.left[reader.user_id] = min(left, USER_SECONDS)
-        return [one for one in judged if one.verdict.rules]
+        return [one for one in judged if not one.verdict.is_empty]
 
     def _apply(
         self, feed: FeedNews, reader: RuledReader, upto: int, found: Sequence[Judged], now: dt.datetime
     ) -> None:
         notified = sum("notify" in one.verdict.actions for one in found)
+        # The place of the entries makes the time unlike that of other batches, and the same in a repeat.
+        at = feed.at + dt.timedelta(milliseconds=1 + upto % 1000)
+        for search_id, count in Counter(i for one in found for i in one.verdict.alerts).items():
+            self._notify_search(reader.user_id, search_id, feed.id, count, at)
         if notified and not reader.is_notified:
-            # The place of the entries makes the time unlike that of other batches, and the same in a repeat.
-            at = feed.at + dt.timedelta(milliseconds=1 + upto % 1000)
             self._notify(reader.user_id, feed.id, notified, at)
         if self._gateway.apply_rules(reader, upto, found, now):
             self._events.notify_counts(reader.user_id)

@@ -9,9 +9,11 @@ from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.tags import TagGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
+from app.models.reading.rules import parse_alert
 from app.models.reading.search import QUERY_MAX, normalise_query, parse_query
 from app.models.reading.tag import SavedSearch, Tag, make_tag_key, normalise_tag
 from app.ports import EventPort
@@ -35,6 +37,7 @@ class TagService:
     def __init__(
         self,
         tags: TagGateway,
+        rules: RuleGateway,
         entries: EntryGateway,
         changes: ChangeGateway,
         events: EventPort,
@@ -42,6 +45,7 @@ class TagService:
         max_length: int,
     ) -> None:
         self._tags = tags
+        self._rules = rules
         self._entries = entries
         self._changes = changes
         self._events = events
@@ -211,7 +215,33 @@ class TagService:
         if parse_query(query).is_empty:
             raise InvalidError("Enter something to search for.", field="query")
         name = check_text(name, "name", limit=NAME_MAX, empty=True) or query[:NAME_MAX]
-        return self._tags.save_search(actor.user_id, name, query)
+        kept = self._tags.save_search(actor.user_id, name, query)
+        if kept.notify and parse_alert(query) is None:
+            return self._rules.set_search_notify(actor.user_id, kept.id, False) or kept
+        return kept
+
+    def set_search_notify(self, actor: Actor, search_id: int, notify: bool) -> SavedSearch:
+        """Switch the notifications of a saved search: of entries that arrive from now on.
+
+        Raises:
+            InvalidError: the search finds only entries that are read or starred; new ones are neither.
+            NotFoundError: the actor has no such search.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        check_id(search_id, "search_id")
+        mine = self._tags.list_searches(actor.user_id)
+        search = next((one for one in mine if one.id == search_id), None)
+        if search is not None and notify and parse_alert(search.query) is None:
+            raise InvalidError(
+                "New entries are neither read nor starred, so this search can't notify you. "
+                "Save it without “is:read” and “is:starred”.",
+                field="notify",
+            )
+        found = search and self._rules.set_search_notify(actor.user_id, search_id, notify)
+        if found is None:
+            raise NotFoundError("You don't have this saved search.", search_id=search_id)
+        log.info("search_notify_set", user_id=actor.user_id, search_id=search_id, notify=notify)
+        return found
 
     def delete_search(self, actor: Actor, search_id: int) -> str | None:
         """Delete a saved search; twice is the same as once.
@@ -222,6 +252,7 @@ class TagService:
         require_permission(actor, Permission.TAG_EDIT)
         token = self._tags.delete_search(actor.user_id, check_id(search_id, "search_id"), clock.now())
         if token:
+            self._rules.watch_user(actor.user_id)
             log.info("search_forgotten", user_id=actor.user_id, search_id=search_id)
         return token
 
@@ -233,6 +264,9 @@ class TagService:
             TooLargeError: the actor has the maximum number of saved searches.
         """
         require_permission(actor, Permission.TAG_EDIT)
-        return self._tags.restore_search(
+        back = self._tags.restore_search(
             actor.user_id, check_text(token, "token", limit=TOKEN_MAX), clock.now()
         )
+        if back.notify:
+            self._rules.watch_user(actor.user_id)
+        return back

@@ -12,6 +12,7 @@ from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
+from app.gateways.reading.statistics import StatisticsGateway
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.secrecy import SecrecyGateway
@@ -20,6 +21,7 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.chain import Chain
 from app.models.media.attachment import NewAttachment
 from app.models.reading.entry import Entry
+from app.models.reading.statistics import Counted
 from app.models.sharing.sharing import (
     Audience,
     ChainPage,
@@ -74,7 +76,9 @@ class SharingService:
         attachment_limits: AttachmentLimits,
         per_hour: int,
         undo_ttl: float,
+        statistics: StatisticsGateway,
     ) -> None:
+        self._statistics = statistics
         self._limits = attachment_limits
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
         self._secrecy = secrecy
@@ -128,6 +132,7 @@ class SharingService:
                 raise
             return ShareResult(other, existed=True)
         self._note(actor, {entry_id, entry.id, origin})
+        self._statistics.count(actor.user_id, Counted.SHARED, 1, now)
         self._tell(share)
         self._notifier.notify_shared(share)
         log.info("shared", user_id=actor.user_id, share_id=share.id, of=share.of.entry_id)

@@ -46,6 +46,7 @@ from app.web.pages.share import bp as share
 from app.web.pages.shared import bp as shared
 from app.web.pages.sharedfeeds import bp as sharedfeeds
 from app.web.pages.sign_in import bp as sign_in
+from app.web.pages.statistics import bp as statistics
 from app.web.pages.stream_feeds import bp as stream_feeds
 from app.web.pages.stream_views import bp as look
 from app.web.pages.subscriptions import bp as subscriptions
@@ -95,6 +96,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     websub,
     shared,
     sharedfeeds,
+    statistics,
     stream_feeds,
     hub,
     uploads,

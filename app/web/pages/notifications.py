@@ -33,6 +33,7 @@ _ICONS: Mapping[NotificationKind, str] = {
     NotificationKind.EXPORT: "download",
     NotificationKind.FEED: "warn",
     NotificationKind.ENTRIES: "bell",
+    NotificationKind.SEARCH: "search",
 }
 
 

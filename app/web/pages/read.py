@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +14,8 @@ from app.errors import InvalidError, NotFoundError
 from app.models.accounts import preferences
 from app.models.reading.stream import Article, Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
 from app.models.reading.stream_view import EXPANDED, FIELDS, LIST, StreamView
+from app.models.reading.suggest import Suggestion
+from app.models.reading.tag import SavedSearch
 from app.services.reading.full_texts import describe_failure
 from app.web import forms
 from app.web.context import get_actor, get_services, get_user
@@ -244,12 +247,27 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         "article": article,
         "groups": _list_groups(ref, tree, page),
         **box,
+        "saved_search": _find_saved(ref),
+        "near_queries": _find_near(ref),
         **_states(look, page),
         "has_feeds": has_feeds(tree),
         "has_unread": bool(tree.unread),
         "my_tags": my_tags,
         **_addresses(ref, asked, look),
     }
+
+
+def _find_saved(ref: StreamRef) -> SavedSearch | None:
+    """Return the saved search that a stream shows, if it does."""
+    if ref.kind is not StreamKind.SEARCH:
+        return None
+    mine = get_services().tags.list_searches(get_actor())
+    return next((one for one in mine if one.query == ref.query), None)
+
+
+def _find_near(ref: StreamRef) -> Sequence[Suggestion]:
+    """Return a search with names that nearly match, if it has one that nothing matches."""
+    return get_services().search_suggestions.correct(get_actor(), ref.query) if ref.query else ()
 
 
 def _list_groups(ref: StreamRef, tree: Tree, page: Page) -> list[Group] | None:

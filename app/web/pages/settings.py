@@ -116,6 +116,7 @@ class Notifications:
     notify_export: bool = False
     notify_feed: bool = False
     notify_entries: bool = False
+    notify_search: bool = False
     push_follower: bool = False
     push_request: bool = False
     push_reshare: bool = False
@@ -126,6 +127,7 @@ class Notifications:
     push_import: bool = False
     push_export: bool = False
     push_entries: bool = False
+    push_search: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

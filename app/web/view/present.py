@@ -114,6 +114,16 @@ def format_moment(at: dt.datetime | None) -> str:
     return f"{words} UTC" if zone is dt.UTC else words
 
 
+def format_day(day: dt.date) -> str:
+    """Return a day in short: "14 Mar", with the year unless it is this one."""
+    return _day(day, day.year == clock.now().astimezone(i18n.get_timezone()).year, _locale())
+
+
+def format_month(day: dt.date) -> str:
+    """Return the month of a day: "March 2026"."""
+    return str(format_skeleton("yMMMM", day, locale=_locale()))
+
+
 def format_brief_moment(at: dt.datetime) -> str:
     """Return a time in one short line: "14 Mar, 09:05", with the year unless it is this one."""
     local, today = at.astimezone(i18n.get_timezone()), clock.now().astimezone(i18n.get_timezone())

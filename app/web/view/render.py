@@ -60,6 +60,7 @@ SETTINGS_SECTIONS = (
     ("privacy", "shield", N_("Privacy")),
     ("apps", "device", N_("Apps")),
     ("files", "folder", N_("Files")),
+    ("statistics", "chart", N_("Reading statistics")),
     ("account", "user", N_("Account")),
     ("sessions", "clock", N_("Sessions")),
 )
@@ -147,6 +148,8 @@ def install(app: Flask, tree_cache: int) -> None:
         lang=i18n.render_lang,
         moment=present.format_moment,
         brief=present.format_brief_moment,
+        day=present.format_day,
+        month=present.format_month,
         iso=present.format_iso,
         http=present.keep_http_url,
         linkable=present.keep_link_url,

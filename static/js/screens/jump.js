@@ -39,6 +39,7 @@ const PLACES = () => [
   [t("Privacy"), "/settings/privacy", t("Settings")],
   [t("Apps"), "/settings/apps", t("Settings")],
   [t("Files"), "/settings/files", t("Settings")],
+  [t("Reading statistics"), "/settings/statistics", t("Settings")],
   [t("Account"), "/settings/account", t("Settings")],
   [t("Sessions"), "/settings/sessions", t("Settings")],
   ...(document.querySelector('a[href="/admin"]') ? ADMIN() : []),

@@ -31,7 +31,9 @@ def test_every_setting_of_the_pages_is_there_with_its_values() -> None:
     given |= {f"notify_{name.rstrip('_')}" for name in settings.Notified.__struct_fields__}
     given |= {f"push_{name.rstrip('_')}" for name in settings.Pushed.__struct_fields__}
     fields = dataclasses.fields(Preferences)
-    assert given == {field.name for field in fields} - {"keys_before"}
+    # Turning statistics off deletes them, so that has an operation of its own.
+    fields = [field for field in fields if field.name not in ("keys_before", "statistics")]
+    assert given == {field.name for field in fields}
     for kind in (settings.Settings, settings.SettingsChange):
         hints = typing.get_type_hints(kind)
         for field in fields:
@@ -46,6 +48,16 @@ def _literals(hint: Any) -> set[str]:
     for part in get_args(hint):
         found |= {part} if isinstance(part, str) else _literals(part)
     return found
+
+
+def test_statistics_have_a_switch_of_their_own(mine: Program) -> None:
+    assert mine.get("/me/statistics").get_json() == {"on": False, "items": []}
+    assert mine.put("/me/statistics", json={"on": True}).status_code == 204
+    found = mine.get("/me/statistics?days=7").get_json()
+    assert (found["on"], len(found["items"]), found["items"][-1]["read"]) == (True, 7, 0)
+    assert mine.get("/me/statistics?days=3000").status_code == 400
+    mine.put("/me/statistics", json={"on": False})
+    assert mine.get("/me/statistics").get_json()["on"] is False
 
 
 def test_what_is_left_out_stays(mine: Program, services: Services, ann: Actor) -> None:

@@ -117,6 +117,11 @@ def test_whatever_is_taken_away_can_come_back(mine: Program, people: People, ann
     assert len(mine.get(f"/shares/{share}/comments").get_json()["items"]) == 1
     assert mine.get("/tags").get_json()["items"] == [tag]
     assert mine.get("/searches").get_json()["items"][0]["id"] == search
+    assert mine.patch(f"/searches/{search}", {"notify": True}).get_json()["notify"] is True
+    assert mine.get("/searches").get_json()["items"][0]["notify"] is True
+    assert mine.patch("/searches/77", {"notify": True}).status_code == 404
+    found = mine.get("/searches/suggestions?query=is:st").get_json()
+    assert found["completions"] == [{"name": "starred", "query": "is:starred "}]
     kinds = [each["kind"] for each in mine.get("/history").get_json()["items"]]
     assert kinds == []
 

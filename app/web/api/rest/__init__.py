@@ -32,6 +32,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     run,
     settings,
     shares,
+    statistics,
     streams,
     subscriptions,
     tags,

@@ -62,7 +62,7 @@ _NOTIFY, _PUSH = "notify_", "push_"
 
 
 class Pushed(Shape, frozen=True):
-    """Which push notifications are sent to your devices; `entries`: of feeds for which you asked."""
+    """Which push notifications your devices get; `entries`, `search`: of feeds and searches you chose."""
 
     follower: bool
     request: bool
@@ -74,6 +74,7 @@ class Pushed(Shape, frozen=True):
     import_: bool = msgspec.field(name="import")
     export: bool
     entries: bool
+    search: bool
 
 
 class Notified(Pushed, frozen=True):
@@ -95,6 +96,7 @@ class PushedChange(Body, frozen=True):
     import_: bool | UnsetType = msgspec.field(name="import", default=UNSET)
     export: bool | UnsetType = UNSET
     entries: bool | UnsetType = UNSET
+    search: bool | UnsetType = UNSET
 
 
 class NotifiedChange(PushedChange, frozen=True):

@@ -1,0 +1,38 @@
+"""Settings → Reading statistics, and the same in REST."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from app import clock
+from app.bootstrap.services import Services
+from app.models.accounts.actor import Actor
+from app.models.reading.statistics import Counted, DayCounts
+from app.web.view.reading_chart import draw_days, sum_spans
+from tests.web.conftest import Visitor
+
+PAGE = "/settings/statistics"
+
+
+def test_statistics_are_switched_on_and_off(ann: Visitor, services: Services, db: Any) -> None:
+    assert "Turn on" in ann.get(PAGE).text
+    assert ann.post(PAGE, {"on": "1"}).location == PAGE
+    actor = Actor(db.users.find_one({"name": "ann"})["_id"])
+    services.gateways.statistics.count(actor.user_id, Counted.READ, 1234, clock.now())
+    shown = ann.get(PAGE).text
+    assert "Statistics are on" in shown
+    assert shown.count("1,234") >= 5  # in each sum, as the most, in both tables
+    ann.post(PAGE, {"on": "0"})
+    off = ann.get(PAGE).text
+    assert "1,234" not in off
+    assert db.readingdays.count_documents({}) == 0
+
+
+def test_bars_are_as_high_as_the_counts() -> None:
+    days = [DayCounts(dt.date(2026, 3, n), read=n * 10) for n in range(1, 4)]
+    chart = draw_days(days, Counted.READ)
+    assert (chart.most, chart.total, chart.width) == (30, 60, 60)
+    assert chart.bars == "M2 60v-20.0h16V60zM22 60v-40.0h16V60zM42 60v-60.0h16V60z"
+    assert draw_days(days, Counted.SHARED).bars == ""
+    assert [(span, one.read) for span, one in sum_spans(days)] == [(1, 30)]
