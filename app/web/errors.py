@@ -13,6 +13,7 @@ from app import logs
 from app.errors import N_, AuthRequiredError, EventrError, MovingError, RateLimitedError
 from app.web import problems
 from app.web.api import programs
+from app.web.security.csrf import FIELD
 from app.web.security.redirects import get_safe_next
 from app.web.view import i18n
 from app.web.view.render import render_page
@@ -44,6 +45,8 @@ _TITLES_OF = {
     "key_reused": N_("Idempotency-Key already used"),
     "upload_version": N_("Unsupported protocol version"),
 }
+#: Fields that no page repeats; nor the token of a form with a login, as undo forms have another kind.
+_SECRETS = ("password", "cookie", "headers")
 #: The message for any other status.
 _UNKNOWN = N_("The request failed.")
 _SENTENCES = {
@@ -117,7 +120,16 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
         response = make_response(jsonify(error=word, message=message), status)
     else:
         name = "parts/problem.html" if is_for_script() else "pages/error.html"
-        page = render_page(name, status=status, title=title, message=message)
+        is_moving = isinstance(error, MovingError) and request.method == "POST"
+        again = _list_fields() if is_moving else None
+        page = render_page(
+            name,
+            status=status,
+            title=title,
+            message=message,
+            again=again,
+            is_back=is_moving and again is None,
+        )
         response = make_response(page, status)
     _add_retry_after(response)
     if isinstance(error, RateLimitedError):
@@ -143,6 +155,15 @@ def is_json_wanted() -> bool:
 def is_for_script() -> bool:
     """Return whether the answer becomes part of a page."""
     return "HX-Request" in request.headers
+
+
+def _list_fields() -> list[tuple[str, str]] | None:
+    """Return the fields of a form that was refused, to send it again; None: it has files or secrets."""
+    sent = request.form
+    is_secret = any(sent.get(name) for name in _SECRETS) or ("login" in sent and sent.get("token"))
+    if is_secret or any(file.filename for file in request.files.values()):
+        return None
+    return [(name, value) for name, value in sent.items(multi=True) if name != FIELD]
 
 
 def _here() -> str:

@@ -345,6 +345,33 @@ def test_a_like_that_is_removed_while_the_account_moves_is_sent_again(
     assert len(sent) == 3
 
 
+def test_a_tag_that_is_added_while_the_account_moves_is_sent_again(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed = subscribe(site, ann, 2)
+    page = visit(login="ann", routes=True, expect="Failed to")
+    page.goto(f"/read/feed/{feed}")
+    page.locator("#rows .row h2 a").first.click()
+    expect(page.locator("#entry-title")).to_have_text("one 0")
+    moving = {"error": "moving", "message": "Your account is moving."}
+    sent: list[str] = []
+
+    def answer(route: Route) -> None:
+        sent.append(route.request.url)
+        if len(sent) > 2:
+            route.continue_()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": "0.1"}, json=moving)
+
+    page.route("**/entries/tag", answer)
+    page.keyboard.press("t")
+    page.locator("#tag-name").fill("later")
+    page.keyboard.press("Enter")
+    expect(page.locator("#tags > a.tag")).to_have_text(["later"])
+    expect(page.locator("#rows .row .tag")).to_have_text("later")
+    assert len(sent) == 3
+
+
 def test_the_head_of_a_list_counts_that_list_while_another_one_comes(
     site: Site, visit: Visit, ann: Actor
 ) -> None:

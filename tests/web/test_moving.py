@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import html
+import re
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from app.errors import CellError, MovingError
 from app.mappers.mongo import cell_store, store
 from app.models.operations.cells import HOME, Place, PlaceState
 from app.models.reading.stream import StreamQuery, StreamRef
+from app.web.api.rest import shapes
 from app.web.security.sessions import get_cookie_name
 from tests.sharing.conftest import People
 from tests.support.cells import CELL, SecondCell, cell_db, second_cell, settings
@@ -54,6 +57,54 @@ def test_while_an_account_moves_no_read_is_refused(
     assert refused.status_code == 503
     assert refused.headers["Retry-After"] == "5"
     assert refused.json == {"error": "moving", "message": MovingError.default}
+
+
+@pytest.fixture
+def ann(services: Services, cell_db: Database[Any], w: World) -> Visitor:
+    """Logged in, and being moved."""
+    visitor = Visitor(create_app(services.settings, services).test_client())
+    token = services.gateways.sessions.open_session(w.who.user_id, agent="", address="")
+    visitor.client.set_cookie(get_cookie_name(secure=False), token)
+    visitor.show_form()
+    assert services.cells.places.update(Place(w.who.user_id, HOME), state=PlaceState.MIGRATING, to=CELL)
+    services.cells.forget_places()
+    return visitor
+
+
+def _end_move(services: Services, w: World) -> None:
+    place = services.cells.places.read_place(w.who.user_id)
+    assert place is not None
+    assert services.cells.places.update(place, state=PlaceState.NORMAL, to="")
+    services.cells.forget_places()
+
+
+def test_the_form_of_a_refused_change_can_be_sent_again(services: Services, w: World, ann: Visitor) -> None:
+    name = 'a "quoted" <b>&amp; name'
+    refused = ann.post("/folders?x=1", {"name": name})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+    assert MovingError.default in refused.text
+    fields = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', refused.text)
+    form = {key: html.unescape(value) for key, value in fields}
+    assert form.pop("csrf_token")
+    assert form == {"name": name}
+    assert 'action="/folders?x=1"' in refused.text
+    assert "no-store" in refused.headers["Cache-Control"]
+    _end_move(services, w)
+    assert ann.post("/folders?x=1", form).status_code == 303
+    assert name in [folder.name for folder in services.folders.list_folders(w.who)]
+
+
+@pytest.mark.parametrize(
+    ("secret", "value"),
+    [("password", "S3cret"), ("token", "S3cret"), ("headers", "X-Key: S3cret"), ("cookie", "a=S3cret")],
+)
+def test_no_page_repeats_a_secret(w: World, ann: Visitor, secret: str, value: str) -> None:
+    url = f"/feeds/{w.real[shapes.FEED]}/fetch"
+    refused = ann.post(url, {"login": "ann" if secret == "password" else "", secret: value})
+    assert refused.status_code == 503
+    assert "S3cret" not in refused.text
+    assert "<form" not in refused.text.partition("<main")[2].partition("</main>")[0].partition("<h1")[2]
+    assert "Go back in your browser" in refused.text
 
 
 def _paths(w: World) -> list[str]:

@@ -1,7 +1,7 @@
 // Shares the open or selected entry, with its box. Loads with the first of its keys or buttons.
 import { register } from "../actions.js";
+import { postAgain } from "../again.js";
 import * as counts from "../counts.js";
-import { post } from "../net.js";
 import { equip, ready, shown, whenOpen } from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
@@ -21,21 +21,6 @@ async function paint(sent) {
   await htmx.ajax("GET", `/entries/${id}/share`, { target: "#share", source: box(), swap: "outerHTML" });
   const field = shown()?.dataset.entry === id && tools()?.querySelector("textarea");
   if (field && draft && draft.value !== draft.defaultValue && !sent?.contains(draft)) field.value = draft.value;
-}
-
-// While the server moves the account, it refuses the whole change; then it is sent again.
-const ATTEMPTS = 5;
-
-async function postAgain(url, fields) {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await post(url, fields);
-    } catch (failure) {
-      if (failure.word !== "moving" || attempt === ATTEMPTS) throw failure;
-      toast(failure.message);
-      await new Promise((done) => setTimeout(done, failure.seconds * 1000));
-    }
-  }
 }
 
 async function restore(token) {

@@ -1,7 +1,7 @@
 // Tags of the selected entry: the menu in its article, the labels in its row and the tree. Loads when the menu is
 // first opened by its key, or with the first change.
 import { register } from "../actions.js";
-import { post } from "../net.js";
+import { postAgain } from "../again.js";
 import * as panes from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
@@ -15,12 +15,15 @@ function paint(id, tags) {
   const line = document.querySelector(`#rows .row[data-id="${CSS.escape(id)}"] p`);
   if (!line) return;
   for (const old of line.querySelectorAll(".tag")) old.remove();
+  // A feed's own list doesn't name the feed.
+  const source = line.querySelector(".src");
   for (const tag of tags.toReversed()) {
     const word = document.createElement("span");
     word.className = "tag";
     word.dir = "auto";
     word.textContent = tag.name;
-    line.querySelector(".src").after(word);
+    if (source) source.after(word);
+    else line.prepend(word);
   }
 }
 
@@ -79,7 +82,7 @@ async function send(button) {
   const name = button.matches("#tag-list *") ? button.textContent : "", typed = field().value;
   const { entry, add, remove } = Object.fromEntries(new FormData(button.form, button));
   try {
-    const { tags } = await post("/entries/tag", { entry, ...(add ? { add } : { remove }) });
+    const { tags } = await postAgain("/entries/tag", { entry, ...(add ? { add } : { remove }) });
     paint(entry, tags);
     await Promise.all([isOpen(entry) && reload(`/entries/${entry}/tags`, "tags"), reload("/tags/tree", "labels")]);
     if (isOpen(entry)) goOn(name, typed);
