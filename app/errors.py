@@ -412,6 +412,8 @@ FEED_MESSAGES: dict[str, str] = {
         "Eventr will retry later."
     ),
     "no_feed_found": N_("No feed was found at this address."),
+    "no_list_found": N_("The page has no list that could be a feed."),
+    "recipe_broken": N_("The page has changed, and its entries aren't where they were."),
     "consent_page": N_(
         "The site asks for consent to cookies before it shows this page, so Eventr can't read a feed there."
     ),
@@ -461,6 +463,8 @@ FEED_FIXES: dict[str, str] = {
     "crashed": N_("Contact the server's admin. After the server is updated, try “Check now”."),
     "unreadable": N_("Nothing to do. If this goes on for days, contact the server's admin."),
     "no_feed_found": N_("Look for a feed link on the site, then change the address below."),
+    "no_list_found": N_("Enter the address of a page that lists entries, or selectors for its entries."),
+    "recipe_broken": N_("Choose “Repair”, and select the list again."),
     "consent_page": N_("Open the site in a browser, look for a feed link, and use the address of that link."),
 }
 

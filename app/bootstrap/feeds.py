@@ -12,6 +12,7 @@ from app.services.feeds.chapters import ChapterService
 from app.services.feeds.discovery import DiscoveryService
 from app.services.feeds.feed_search import FeedSearchService
 from app.services.feeds.orphans import OrphanService
+from app.services.feeds.page_lists import PageListService
 from app.services.feeds.pull import PullService
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.feeds.retention_budget import RetentionBudgetService
@@ -133,4 +134,15 @@ class FeedServices(NotificationServices, MediaServices):
             self.jobs,
             limiter=self.limiter,
             per_minute=self.settings.feed_searches_per_minute,
+        )
+
+    @lazy
+    def page_lists(self) -> PageListService:
+        """Feeds of pages that have none; for workers, too."""
+        return PageListService(
+            self.gateways.page_lists,
+            self.jobs,
+            limiter=self.limiter,
+            fetch_budget=self.fetch_budget,
+            settings=self.settings,
         )

@@ -25,6 +25,7 @@ from app.gateways.feeds.feed_search import FeedSearchGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.feeds.orphans import OrphanGateway
+from app.gateways.feeds.page_lists import PageListGateway
 from app.gateways.feeds.retention import RetentionGateway
 from app.gateways.feeds.retention_budget import RetentionBudgetGateway
 from app.gateways.feeds.robots import RobotsGateway
@@ -106,6 +107,7 @@ from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feed_words import FeedWordsMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.feeds.orphans import OrphanMapper
+from app.mappers.feeds.page_lists import PageListMapper
 from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.feeds.retention_budget import RetentionBudgetMapper
 from app.mappers.feeds.robots import RobotsMapper
@@ -221,6 +223,7 @@ class Mappers:
         self.chapters = ChapterMapper(database)
         self.robots = RobotsMapper(database)
         self.feed_words = FeedWordsMapper(cells)
+        self.page_lists = PageListMapper(database)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
         self.hubs = HubMapper(database)
@@ -520,6 +523,7 @@ class Gateways:
             m.entries, m.feeds, m.subscriptions, entry_bodies.make_sanitizer(settings), self.saved_pages
         )
         self.robots = RobotsGateway(m.robots)
+        self.page_lists = PageListGateway(m.page_lists, Limits.from_settings(settings))
         self.feed_search = FeedSearchGateway(
             m.feed_words, m.subscriptions, min_readers=settings.findable_readers
         )

@@ -14,6 +14,7 @@ import xxhash
 
 from app.feeds import sites
 from app.models.feeds.link_schemes import has_link_scheme
+from app.models.feeds.recipe import get_fragment
 
 MAX_LENGTH = 2048
 _PORTS = {"http": 80, "https": 443}
@@ -194,7 +195,11 @@ def _tries(word: str) -> list[str]:
         found = [_checked(f"{s}://{_slashes(place)}") for s in ("https", "http")]
     else:
         return []
-    return [_with_path(strip_tracking(u.partition("#")[0])) for u in found if u and len(u) <= MAX_LENGTH]
+    return [
+        _with_path(strip_tracking(u.partition("#")[0])) + get_fragment(u)
+        for u in found
+        if u and len(u) <= MAX_LENGTH
+    ]
 
 
 def _with_path(url: str) -> str:
@@ -211,9 +216,11 @@ def hash_url(url: str) -> str:
 
     Ignored: http or https, case of the host, IDN spelling, the scheme's default port, ``.`` segments,
     trailing slash, case and need of percent-escapes (RFC 3986 §6.2), tracking parameters, fragment. Not
-    ignored: ``www.``, the order of parameters, user names, the other scheme's port.
+    ignored: ``www.``, the order of parameters, user names, the other scheme's port, and a recipe
+    (:mod:`app.models.feeds.recipe`).
     """
-    return xxhash.xxh3_128_hexdigest(_canonical(url).encode("utf-8", "surrogatepass"))
+    name = _canonical(url) + get_fragment(url)
+    return xxhash.xxh3_128_hexdigest(name.encode("utf-8", "surrogatepass"))
 
 
 def find_page_host(url: str) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from app import clock
+from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
-from tests.support import importing, sharing, social, talking
+from tests.support import corpus, importing, sharing, social, talking
 from tests.support.demo import Demo
 
 Path = str | Callable[[Demo], str]
@@ -41,6 +43,23 @@ class Screen:
         page.goto(self.path(demo) if callable(self.path) else self.path)
         if self.prepare:
             self.prepare(page)
+
+
+def _list_page(demo: Demo) -> str:
+    """Store the lists of a page, which the script then loads to repair a feed."""
+    services, address = demo.services, "https://town.example/news"
+    view = services.page_lists.find_lists(demo.ann, address, wait=0)
+    page = services.gateways.page_lists.pages.find(view.key, clock.now())
+    assert page is not None
+    body = (corpus.root() / "html/pages/newsday.co.tt-bb404d.html").read_bytes()
+    answer = Fetched(FetchRequest(address), 200, address, body=body)
+    found = services.gateways.page_lists.read(page, answer)
+    services.gateways.page_lists.store_page(dataclasses.replace(page, result=found), clock.now())
+    return f"/add/page?address={address}&feed={min(demo.feeds.values())}"
+
+
+def _lists_shown(page: Page) -> None:
+    expect(page.locator("#lists fieldset")).to_be_visible()
 
 
 def _help(page: Page) -> None:
@@ -308,6 +327,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("likes", lambda demo: f"/shares/{talking.fill(demo.services, demo.ann, demo.entry)}/likes"),
     Screen("notifications", "/notifications"),
     Screen("add", "/add"),
+    Screen("add-words", "/add?address=science"),
+    Screen("page-lists", _list_page, _lists_shown),
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("welcome", "/welcome"),

@@ -201,6 +201,8 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/refresh", "POST"): {"": "theirs", "stream": "feed/FEED"},
     ("/add", "GET"): {},
     ("/add", "POST"): {"address": "example.org"},
+    ("/add/page", "GET"): {},
+    ("/add/page", "POST"): {"address": "example.org"},
     ("/subscribe", "POST"): {"url": "https://site.example/f"},
     ("/feeds/<int:feed_id>", "GET"): {"": "theirs"},
     ("/feeds/<int:feed_id>/edit", "POST"): {"": "theirs", "title": "mine now"},

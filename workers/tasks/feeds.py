@@ -79,6 +79,12 @@ async def discover(ctx: Context, *, key: int) -> dict[str, object]:
     return dict(await ctx.services.discovery.run(key, ctx.fetcher, ctx.report_progress))
 
 
+@register_task(Task.PAGE_LISTS)
+async def read_page_lists(ctx: Context, *, key: int) -> dict[str, object]:
+    """Read the lists of a page for which someone wants a feed."""
+    return dict(await ctx.services.page_lists.run(key, ctx.fetcher))
+
+
 @register_task(Task.RETAIN)
 def apply_retention(ctx: Context, *, feed_id: int) -> int:
     """Delete a feed's oldest entries beyond the number that is kept."""

@@ -20,6 +20,7 @@ from app.feeds import schedule, urls
 from app.feeds.fetch import freshness
 from app.feeds.identity import Diff
 from app.feeds.known_entries import count_listed, join_rows, split_rows
+from app.feeds.pages.extract import read_page
 from app.feeds.parse import Limits, parse
 from app.feeds.parse.dates import clamp
 from app.feeds.parse.incremental import FeedChanges, LastFetch, compare, find_changes
@@ -30,6 +31,7 @@ from app.gateways.feeds.sort_times import calculate_sort_times, find_published
 from app.models.feeds.feed import UNSET, Feed, FeedFields, FeedPoll, FeedUpdate, FetchRecord
 from app.models.feeds.fetched import Fetched, Validators
 from app.models.feeds.parsed import ParsedEntry, ParsedFeed
+from app.models.feeds.recipe import get_fragment, split_recipe
 from app.models.feeds.schedule import Hints, Plan
 from app.models.feeds.websub import HubAnnouncement
 from app.models.media.rewriting import find_lead_picture
@@ -37,6 +39,12 @@ from app.models.reading.entry import EntryChange, NewEntry
 
 log = logs.get(__name__)
 
+#: The error of a feed whose recipe doesn't find its entries anymore.
+RECIPE_BROKEN = "recipe_broken"
+#: If more than this part of at least so many entries is new, a recipe may read another list than before;
+#: after such a time without a check, or with this error, all may really be new.
+TURNOVER, TURNOVER_ENTRIES = 0.8, 5
+TURNOVER_AFTER, BELIEVED = dt.timedelta(days=3), dt.timedelta(days=1)
 #: Longest detail of an error, in characters.
 DETAIL: Final = 300
 #: Equal permanent redirects in a row, each with a parsed answer, before a new address is stored (S09).
@@ -184,7 +192,7 @@ class Digester:
         return _digest(feed, fetched, now, plan=plan, fields=fields)
 
     def _changed(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> Digest:
-        found = self._news(feed, fetched)
+        found = self._news(feed, fetched, now)
         parsed, diff = found.parsed, found.diff
         limited = fetched.limit > 0
         cut = parsed.cut or limited
@@ -269,11 +277,14 @@ class Digester:
     def _is_pushed(self, feed: Feed, now: dt.datetime) -> bool:
         return self._hubs and feed.push_until is not None and feed.push_until > now
 
-    def _news(self, feed: Feed, fetched: Fetched) -> FeedChanges:
+    def _news(self, feed: Feed, fetched: Fetched, now: dt.datetime) -> FeedChanges:
         body = fetched.body or b""
         known = LastFetch(feed.seen, feed.volatile_guids, feed.chunks, feed.checked_at)
         how: dict[str, Any] = {"url": fetched.url, "content_type": fetched.content_type}
         try:
+            if recipe := split_recipe(feed.url)[1]:
+                parsed = read_page(body, recipe, limits=self._limits, **how)
+                return _check_turnover(feed, compare(parsed, known), now)
             if self._parse is None:
                 return find_changes(body, known, limits=self._limits, **how)
             return compare(self._parse(body, limits=self._limits, **how), known)
@@ -453,12 +464,35 @@ def _seen(feed: Feed, diff: Diff) -> bytes:
     return join_rows(listed, split_rows(feed.seen), room=BEHIND)
 
 
+def _check_turnover(feed: Feed, found: FeedChanges, now: dt.datetime) -> FeedChanges:
+    """Return the entries that a recipe has read, unless it seems to read another list than before.
+
+    After a redesign a selector may find something else, which would flood the readers. A page whose list
+    really is all new is believed after a day.
+
+    Raises:
+        ParseError: ``recipe_broken``: hardly any entry is known.
+    """
+    count = len(found.parsed.entries)
+    if not feed.seen or count < TURNOVER_ENTRIES or len(found.diff.new) <= TURNOVER * count:
+        return found
+    is_late = feed.checked_at is None or now - feed.checked_at > TURNOVER_AFTER
+    is_old = (
+        feed.error == RECIPE_BROKEN and feed.error_since is not None and now - feed.error_since > BELIEVED
+    )
+    if is_late or is_old:
+        return found
+    raise ParseError(RECIPE_BROKEN, f"{len(found.diff.new)} of {count} entries are new")
+
+
 def _moved(feed: Feed, fetched: Fetched, stated: str | None) -> dict[str, Any]:
     """Count equal permanent redirects, or new addresses that the feed states, in a row.
 
     Unchanged answers count too, since the body once parsed.
     """
     target = fetched.permanent_url or _announced(feed, fetched, stated)
+    if target is not None:
+        target += get_fragment(feed.url)
     if target is None:
         return {"moved_to": None, "moved_times": 0} if feed.moved_to else {}
     return {"moved_to": target, "moved_times": feed.moved_times + 1 if target == feed.moved_to else 1}

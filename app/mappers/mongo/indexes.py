@@ -407,6 +407,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("starts", _UP), ("score", _DOWN)], name="starts"),
         IndexModel([("words", _UP), ("score", _DOWN)], name="words"),
     ],
+    "pagelists": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "robots": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "chapters": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "later_dead": [

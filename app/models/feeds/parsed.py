@@ -24,6 +24,7 @@ class Format(enum.StrEnum):
     ATOM10 = "atom10"
     JSON10 = "json10"
     JSON11 = "json11"
+    PAGE = "page"
 
 
 class ParserPath(enum.StrEnum):
@@ -33,6 +34,7 @@ class ParserPath(enum.StrEnum):
     REPAIRED = "repaired"
     FEEDPARSER = "feedparser"
     JSON = "json"
+    PAGE = "page"
 
 
 class FileRole(enum.StrEnum):

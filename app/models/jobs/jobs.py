@@ -36,6 +36,7 @@ class Task(enum.StrEnum):
 
     DISCOVER = "feeds.discover"
     CHAPTERS = "feeds.chapters"
+    PAGE_LISTS = "feeds.page_lists"
     FULL_TEXT = "reading.full_text"
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"

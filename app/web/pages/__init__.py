@@ -33,6 +33,7 @@ from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
 from app.web.pages.notifications import bp as notifications
 from app.web.pages.packs import bp as packs
+from app.web.pages.page_lists import bp as page_lists
 from app.web.pages.people import bp as people
 from app.web.pages.pictures import bp as pictures
 from app.web.pages.playback import bp as playback
@@ -71,6 +72,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     folders,
     imports,
     packs,
+    page_lists,
     people,
     report,
     saved,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from typing import Any, BinaryIO, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -35,7 +35,7 @@ from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import takes_file
 from app.web.view import chart, i18n
-from app.web.view.lookup import find_lookup_address
+from app.web.view.lookup import find_lookup_address, find_page_of
 from app.web.view.present import describe_check
 from app.web.view.render import get_fragment_id, render_page
 
@@ -172,6 +172,7 @@ def _load(feed_id: int) -> dict[str, Any]:
         "has_gain": not mine.full_text or get_services().full_texts.has_gain(get_actor(), feed.id),
         "read_after_days": sorted({*READ_AFTER_DAYS, mine.read_after} - {0}),
         "look_at": find_lookup_address(feed.url, feed.error, feed.site_url),
+        "page_of": find_page_of(feed.url),
     }
 
 
@@ -202,12 +203,15 @@ def update_feed(feed_id: int) -> Response:
 
 
 @bp.post("/feeds/<int:feed_id>/find")
-def find_replacement(feed_id: int) -> str | tuple[str, int]:
+def find_replacement(feed_id: int) -> str | Response | tuple[str, int]:
     """Look for another feed on the site of a feed that fails, to take its place."""
     forms.read_form(request, forms.Empty)
     services, is_part = get_services(), get_fragment_id() == "found"
     values = {} if is_part else _load(feed_id)  # first, because a search makes what was read before stale
     feed = values.get("feed") or services.subscriptions.get_feed(get_actor(), feed_id)
+    if page := find_page_of(feed.url):
+        target = f"/add/page?{urlencode({'address': page, 'feed': feed_id}, safe='/')}"
+        return Response(headers={"HX-Redirect": target}) if is_part else make_response(redirect(target, 303))
     address = find_lookup_address(feed.url, feed.error, feed.site_url)
     values |= {"feed": feed, "look_at": address}
     status = 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from app.models.feeds.recipe import get_fragment, split_recipe
 from app.web.view.present import keep_http_url
 
 #: Errors of an address that is a page: it may announce its own feed.
@@ -36,3 +37,8 @@ def remove_login(address: str) -> str:
     except ValueError:
         return address
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def find_page_of(url: str) -> str:
+    """Return the page from which a recipe reads a feed; empty: it is an ordinary feed."""
+    return split_recipe(url)[0] if get_fragment(url) else ""

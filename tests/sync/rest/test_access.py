@@ -26,7 +26,7 @@ _PERSONAL = (
     *("shares", "likes", "comments", "notifications", "reports", "ties"),
 )
 #: Parts of a path that are nobody's own.
-_COMMON = {"stream", "name", "slug", "discovery_id"}
+_COMMON = {"stream", "name", "slug", "discovery_id", "page_id"}
 #: To end what is gone already is no error; it looks done and changes nothing.
 #: A position in a recording is the caller's own, whatever entry it names.
 _SILENT = {"deleteSearch", "savePosition"}

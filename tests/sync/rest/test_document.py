@@ -27,7 +27,7 @@ from app.models.media.upload import NewUpload
 from app.models.sharing.sharing import Audience
 from app.web.api.rest import openapi
 from app.web.api.rest.files import KNOWN, PROOF, TOKEN
-from app.web.api.rest.shapes import DISCOVERY, ENTRY, FEED, FILE, IMPORT, SHARE
+from app.web.api.rest.shapes import DISCOVERY, ENTRY, FEED, FILE, IMPORT, PAGE, SHARE
 from app.web.api.rest.table import OPERATIONS, Operation
 from app.web.security.keyfile import get_secret_key
 from tests.media import pictures
@@ -66,6 +66,10 @@ def _searched(people: People, w: World) -> None:
     w.real[DISCOVERY] = people.services.discovery.discover(w.who, "new.example.org", wait=0).key
 
 
+def _read(people: People, w: World) -> None:
+    w.real[PAGE] = people.services.page_lists.find_lists(w.who, "new.example.org/news", wait=0).key
+
+
 def _drawn(people: People, w: World) -> None:
     """Upload a picture of a person, and draw it."""
     services, picture = people.services, pictures.save(pictures.paint(60, 60), "PNG")
@@ -95,6 +99,7 @@ _BEFORE: dict[str, Callable[[People, World], None]] = {
     "retryImport": _failed,
     "answerFollowRequest": _asked,
     "getDiscovery": _searched,
+    "getPageLists": _read,
     "setAvatar": _drawn,
     "proveFile": _challenged,
     "removePage": _saved,

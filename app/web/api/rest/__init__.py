@@ -24,6 +24,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     health,
     imports,
     notifications,
+    page_lists,
     pages,
     people,
     playback,

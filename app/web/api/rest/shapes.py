@@ -27,6 +27,7 @@ DISCOVERY: Final = 1_780_000_000_000_011
 USER: Final = 1_780_000_000_000_012
 FILE: Final = 1_780_000_000_000_013
 RULE: Final = 7
+PAGE: Final = 1_780_000_000_000_014
 PERSON: Final = "cleo"
 PACK: Final = "science"
 UNDO: Final = "folder.Zk3vUqJ8mJv1yW2c0n5b3A"
@@ -68,6 +69,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "import_id": (Id, IMPORT, "ID of one of your imports."),
     "file_id": (Id, FILE, "ID of one of your files."),
     "discovery_id": (Id, DISCOVERY, "ID from the response that started the search."),
+    "page_id": (Id, PAGE, "ID from the response that started reading the page."),
     "stream": (StreamName, "all", "A list of entries."),
     "slug": (Slug, PACK, "Name of the starter pack in addresses."),
     "name": (Name, PERSON, "User name of a person on this server."),
