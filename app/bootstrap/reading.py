@@ -10,6 +10,7 @@ from app.services.reading.auto_read import AutoReadService
 from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
+from app.services.reading.notes import NoteService
 from app.services.reading.playback import PlaybackService
 from app.services.reading.reading import ReadingService
 from app.services.reading.rule_runner import RuleRunner
@@ -58,6 +59,7 @@ class ReadingServices(NotificationServices, MediaServices):
             recent_reads=g.recent_reads,
             statistics=g.statistics,
             ranking=g.ranking,
+            notes=g.notes,
             events=self.events,
             page_size=s.page_size,
             whole_size=s.whole_page_size,
@@ -159,6 +161,12 @@ class ReadingServices(NotificationServices, MediaServices):
         """Tags and saved searches."""
         g, s = self.gateways, self.settings
         return TagService(g.tags, g.rules, g.entries, g.changes, self.events, max_length=s.tag_length)
+
+    @lazy
+    def notes(self) -> NoteService:
+        """Notes and highlights."""
+        g = self.gateways
+        return NoteService(g.notes, g.entries, g.changes, undo_ttl=self.settings.undo_ttl)
 
     @lazy
     def saved_pages(self) -> SavedPageService:

@@ -58,6 +58,7 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
+from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.playback import PlaybackGateway
 from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
@@ -506,6 +507,7 @@ class Gateways:
         )
         self.feed_lists = FeedListGateway(m.feed_lists)
         self.chapters = ChapterGateway(m.chapters)
+        self.notes = NoteGateway(cells=cells, marks=m.marks, entries=m.entries, removals=m.removals)
         self.saved_pages = SavedPageGateway(
             store=store,
             cells=cells,
@@ -691,5 +693,6 @@ class Gateways:
             rules=self.rules,
             saved_pages=self.saved_pages,
             statistics=self.statistics,
+            entry_notes=self.notes,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

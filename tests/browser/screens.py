@@ -8,6 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from app import clock
+from app.feeds.html.text import flatten_html
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from tests.support import corpus, importing, sharing, social, talking
@@ -91,6 +92,17 @@ def _feed_made(page: Page) -> None:
             "/feed\\/[^\\/]+/, 'feed/Zr8Tn5Yb1Hd6Jf4Gm0CapK3v9sXq7Lw2'); }"
         )
     _calm(page)
+
+
+def _noted(demo: Demo) -> str:
+    """Write a note on an entry, and highlight two passages of it."""
+    notes, who = demo.services.notes, demo.ann
+    entry = demo.services.reading.get_article(who, demo.entry).entry
+    words = flatten_html(entry.content or entry.summary).split()
+    notes.set_text(who, demo.entry, "Read again before the trip.")
+    notes.add_quote(who, demo.entry, " ".join(words[4:16]))
+    notes.add_quote(who, demo.entry, " ".join(words[30:40]), color="blue", note="Is this still so?")
+    return f"/read/notes?entry={demo.entry}"
 
 
 def _made(page: Page) -> None:
@@ -345,6 +357,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("tree-move", "/read", _tree_move),
     Screen("you-menu", "/read/all", _you_menu, covers="#tree nav", wide=True),
     Screen("share-target", "/share-target?title=Old+roofs+of+Kyoto&url=https%3A%2F%2Fspoon.example%2Froofs"),
+    Screen("notes", _noted, _calm),
     Screen("save", "/save"),
     Screen("save-page", "/save?title=Old+roofs&url=https%3A%2F%2Fspoon.example%2Froofs&text=They+curve."),
     Screen("settings", "/settings"),

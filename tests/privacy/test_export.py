@@ -47,6 +47,8 @@ MEMBERS = {
         "statistics.json",
         "recent.json",
         "saved.json",
+        "notes.json",
+        "notes.md",
         "shares.json",
         "comments.json",
         "likes.json",
@@ -599,3 +601,19 @@ def test_F09_no_export_is_made_while_a_disk_is_full(
                 here.personal_exports.request_export(ann, session)
             disk.clear()
             here.personal_exports.request_export(ann, session)
+
+
+def test_notes_are_in_the_file_as_data_and_as_text(
+    services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    (entry_id,) = people.blog([ann, bob], 1)
+    services.notes.set_text(ann, entry_id, "For the trip")
+    services.notes.add_quote(ann, entry_id, "The text", note="Why?", color="blue")
+    services.notes.set_text(bob, entry_id, f"{SECRET} note")
+    found = read_export(services, ann)
+    (row,) = found.json("notes")
+    assert (row["text"], row["title"]) == ("For the trip", "blog 1")
+    (highlight,) = row["highlights"]
+    assert (highlight["exact"], highlight["note"], highlight["color"]) == ("The text", "Why?", "blue")
+    assert "> The text\n\nWhy?\n" in found.text("notes.md")
+    assert not any(SECRET in found.text(name) for name in found.names)

@@ -62,6 +62,9 @@ def test_job_brings_the_text_and_the_title_of_the_page(services: Services, ann: 
     assert entry.excerpt.startswith("Paragraph 0")
     _fetch(services, saved.entry_id, saved.feed_id, site)
     assert len(site.requests) == 1
+    full = services.full_texts.request_text(ann, saved.entry_id, wait=0)
+    assert full is not None
+    assert (full.html, full.error) == ("", None)
 
 
 def test_title_that_the_person_gives_stays(services: Services, ann: Actor) -> None:

@@ -130,6 +130,10 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/manifest.webmanifest", "GET"): {"": "public"},
     ("/favicon.ico", "GET"): {"": "public"},
     ("/share-target", "GET"): {},
+    ("/entries/<int:entry_id>/note", "POST"): {"": "theirs", "text": "x"},
+    ("/entries/<int:entry_id>/highlights", "POST"): {"": "theirs", "exact": "x"},
+    ("/entries/<int:entry_id>/highlights/remove", "POST"): {"": "theirs", "quote": "x"},
+    ("/notes.md", "GET"): {},
     ("/save", "GET"): {},
     ("/save", "POST"): {"url": "https://site.example/page"},
     ("/saved", "GET"): {},
@@ -151,7 +155,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/read", "GET"): {},
     ("/read/tree", "GET"): {},
     ("/read/nothing", "GET"): {},
-    ("/read/<any(today, all, starred, recent, following, shares):kind>", "GET"): {},
+    ("/read/<any(today, all, starred, notes, recent, following, shares):kind>", "GET"): {},
     ("/read/<any(feed, folder, tag):kind>/<int:stream_id>", "GET"): {"": "theirs"},
     ("/read/<any(search):kind>/<stream_id>", "GET"): {},
     ("/read/view", "POST"): {"stream": "all", "view": "list"},
@@ -422,7 +426,7 @@ def _routes(app: Flask) -> set[tuple[str, str]]:
 
 def _address(rule: str, world: World) -> str:
     values = {
-        "<any(today, all, starred, recent, following, shares):kind>": "all",
+        "<any(today, all, starred, notes, recent, following, shares):kind>": "all",
         "<any(feed, folder, tag):kind>/<int:stream_id>": f"feed/{world.feed_id}",
         "<any(search):kind>/<stream_id>": f"search/{encode_query('zerokspot')}",
         "<int:tag_id>": str(world.tag_id),

@@ -38,6 +38,7 @@ folders.json         your folders, including empty ones
 starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
 saved.json           pages that you saved, with their texts
+notes.json, notes.md your notes and highlights
 recent.json          entries that you read recently, and when
 searches.json        your saved searches
 rules.json           your rules, in the order in which they are tried
@@ -144,12 +145,14 @@ class PersonalExportGateway:
         archive.add_member("README.txt", [README.encode()])
         archive.add_json("account.json", mine.build_account(user))
         archive.add_member("subscriptions.opml", [mine.build_opml(user.id)])
+        archive.add_member("notes.md", mine.write_notes(user.id))
         members: dict[str, Callable[[int], Iterable[Any]]] = {
             "subscriptions": mine.iter_subscriptions,
             "folders": mine.iter_folders,
             "starred": mine.iter_starred,
             "tagged": mine.iter_tagged,
             "saved": mine.iter_saved,
+            "notes": mine.iter_notes,
             "searches": mine.iter_searches,
             "rules": mine.iter_rules,
             "positions": mine.iter_positions,

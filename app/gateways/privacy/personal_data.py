@@ -20,6 +20,7 @@ from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
@@ -39,6 +40,7 @@ from app.models.feeds.fetch_options import FetchOptions
 from app.models.media.blob import EXTENSIONS, ORIGINAL, Blob
 from app.models.media.user_file import UserFile
 from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.notes import NotedEntry, write_markdown
 from app.models.sharing.sharing import RelationshipKind, Share
 from app.models.subscriptions.folder import build_folder_paths
 from app.models.subscriptions.muting import is_hidden_site
@@ -97,6 +99,7 @@ class PersonalDataGateway:
         rules: RuleGateway,
         saved_pages: SavedPageGateway,
         statistics: StatisticsGateway,
+        entry_notes: NoteGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
@@ -105,7 +108,7 @@ class PersonalDataGateway:
         self._sight, self._notes = visibility, notes
         self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
-        self._rules, self._saved_pages = rules, saved_pages
+        self._rules, self._saved_pages, self._entry_notes = rules, saved_pages, entry_notes
         self._statistics = statistics
 
     def build_account(self, user: User) -> Row:
@@ -226,6 +229,35 @@ class PersonalDataGateway:
                     "tags": [names[t] for t in mark.tags if t in names] if mark else [],
                     "html": entry.content or entry.summary,
                 }
+
+    def iter_notes(self, user_id: int) -> Iterator[Row]:
+        """Yield notes and highlights, with their entries as far as the user may still see them."""
+        for one in self._list_noted(user_id):
+            yield {
+                "title": one.title,
+                "link": one.url,
+                "at": one.note.at,
+                "edited": one.note.edited,
+                "text": one.note.text,
+                "highlights": [
+                    {name: value for name, value in quote._asdict().items() if name != "id"}
+                    for quote in one.note.quotes
+                ],
+            }
+
+    def write_notes(self, user_id: int) -> Iterator[bytes]:
+        """Yield the notes as a Markdown document, piece by piece."""
+        for piece in write_markdown(self._list_noted(user_id), "Notes"):
+            yield piece.encode()
+
+    def _list_noted(self, user_id: int) -> Iterator[NotedEntry]:
+        for notes in self._entry_notes.iter_notes(user_id, ENTRIES):
+            keys = [EntryKey(note.entry_id, note.feed_id, 0, 0) for note in notes]
+            entries = self._entries.find_rows(user_id, keys)
+            for note in notes:
+                entry = entries.get(note.entry_id)
+                shown = (entry.title, entry.url or "", entry.author) if entry else ()
+                yield NotedEntry(note, *shown)
 
     def iter_searches(self, user_id: int) -> Iterator[Row]:
         """Yield saved searches."""

@@ -24,7 +24,7 @@ from app.mappers.reading.index_queue import IndexQueueMapper
 from app.mappers.reading.saved_pages import SavedPageMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import Entry, EntryChange, NewEntry
-from app.models.reading.full_text import NOTHING_MORE, FullText
+from app.models.reading.full_text import FullText
 from app.models.reading.saved import NewPage, SavedPage, make_title
 from app.models.reading.stream import MAX_ID
 from app.models.sharing.sharing import Origin
@@ -213,7 +213,7 @@ class SavedPageGateway:
             image=picture or entry.image,
             **body._asdict(),
         )
-        full = FullText(now, error=NOTHING_MORE)
+        full = FullText(now)  # without a text of its own: the entry has it
 
         def write_text(session: Session) -> None:
             if self._entries.store_page_text(entry, change, full, now, session):
@@ -231,7 +231,7 @@ class SavedPageGateway:
         parts = urlsplit(url)
         site = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
         feed_id = self._pages.get_or_create_feed(f"pages/{host}", site, host, now, private_to=None)
-        is_fetched = entry.full is not None and entry.full.error == NOTHING_MORE
+        is_fetched = entry.full is not None and entry.full.error is None
         page = NewPage(url, entry.title)
         (saved,) = self.save(feed_id, [page], now)
         root = self._entries.find(saved.entry_id, [feed_id])

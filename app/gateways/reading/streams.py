@@ -368,6 +368,7 @@ class StreamGateway:
                 newest_first=newest_first,
                 limit=size,
                 tag=snapshot.ref.id,
+                noted=snapshot.ref.kind is StreamKind.NOTES,
             )
             keys = [k for k in found if wanted.is_after(k)]
             if len(keys) > limit or len(found) < size:
@@ -392,9 +393,15 @@ class StreamGateway:
         """Return the user's marks of these entries, if any, by entry id."""
         return self._marks.find_marks(user_id, [k.id for k in keys]) if keys else {}
 
-    def find_marked_ids(self, user_id: int, tag: int | None, limit: int) -> set[int]:
-        """Return the ids of the user's starred or tagged entries, at most ``limit``, latest marks first."""
-        found = self._marks.find_marked_keys(user_id, TimeRange(), newest_first=True, limit=limit, tag=tag)
+    def find_marked_ids(self, user_id: int, tag: int | None, limit: int, *, noted: bool = False) -> set[int]:
+        """Return the ids of the user's starred, tagged or (``noted``) noted entries, latest marks first.
+
+        Args:
+            limit: the most ids.
+        """
+        found = self._marks.find_marked_keys(
+            user_id, TimeRange(), newest_first=True, limit=limit, tag=tag, noted=noted
+        )
         return {key.id for key in found}
 
 

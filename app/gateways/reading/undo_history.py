@@ -49,6 +49,8 @@ def _removed(removal: Removal, count: int, at: dt.datetime, titles: Mapping[int,
         return MassAction(f"search.{token}", ActionKind.SEARCH, removal.search.name, 0, at)
     if removal.share:
         return MassAction(f"share.{token}", ActionKind.SHARE, removal.title, 0, at)
+    if removal.note:
+        return MassAction(f"note.{token}", ActionKind.NOTE, "", 0, at)
     if removal.page:
         return MassAction(f"page.{token}", ActionKind.PAGE, removal.page.get("title", ""), 0, at)
     if removal.moved:

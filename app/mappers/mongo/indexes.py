@@ -268,6 +268,12 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel(
             [("user_id", _UP), ("starred_at", _DOWN), ("entry_id", _DOWN), ("feed_id", _UP)], name="starred"
         ),
+        # The stream of notes, keyset (noted_at, entry_id).
+        IndexModel(
+            [("user_id", _UP), ("noted_at", _DOWN), ("entry_id", _DOWN), ("feed_id", _UP)],
+            name="noted",
+            partialFilterExpression={"noted_at": {"$type": "date"}},
+        ),
         # The stream of liked entries.
         IndexModel(
             [("user_id", _UP), ("liked_at", _DOWN)],

@@ -26,6 +26,7 @@ from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.outbox_rows import OUTBOX, OutboxKind
 from app.mappers.mongo.store import BATCH, Doc, Session
+from app.mappers.reading.marks import KEEPING
 from app.models.discussion.comments import NotificationKind
 from app.models.notifications.waiting import WaitingNotification
 from app.models.operations.cells import HOME
@@ -39,7 +40,7 @@ _AGAIN_PART = 4
 #: Rows of feeds and entries, not of notifications.
 _ROWS: Doc = {"feed_id": {"$gt": 0}}
 #: Marks that keep an entry.
-_KEEPING: Doc = {"$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
+_KEEPING: Doc = {"$or": KEEPING}
 #: Names of other numbers among those of cells; no cell has such a name.
 _SHARES, _STARS = "*shares", "*stars"
 

@@ -1,9 +1,9 @@
-"""Marks: the collection ``marks``, one document per user and entry that is starred, tagged or liked.
+"""Marks: the collection ``marks``, one document per user and entry that is starred, tagged, noted or liked.
 
-    {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?, liked_at?}
+    {user_id, entry_id, feed_id, starred_at?, tags?, tagged_at?, noted_at?, note?, liked_at?}
 
-A document holds one or more marks, and is deleted with the last one. Stars and tags are counted in the entry
-and keep it from retention; likes don't. All of them keep a feed that nobody reads.
+A document holds one or more marks, and is deleted with the last one. Stars, tags and notes are counted in the
+entry and keep it from retention; likes don't. All of them keep a feed that nobody reads.
 """
 
 from __future__ import annotations
@@ -19,13 +19,23 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, DUPLICATE_KEY, Doc, Session, find_and_update
 from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
+from app.models.reading.notes import Note, Quote
 from app.models.reading.tag import Mark
 from app.runtime import identity_map
 
 _KEY = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1}
 _TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
 _LIKED = {"_id": 0, "entry_id": 1, "feed_id": 1, "liked_at": 1}
-_MARK = {"_id": 0, "entry_id": 1, "feed_id": 1, "starred_at": 1, "tags": 1, "liked_at": 1}
+_NOTED = {"_id": 0, "entry_id": 1, "feed_id": 1, "noted_at": 1}
+_NOTE = {**_NOTED, "note": 1}
+_MARK = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "noted_at", "liked_at"), 1) | {"_id": 0}
+#: The fields of marks that keep an entry, and the conditions for them.
+_KEEPING = ("starred_at", "tags", "noted_at")
+KEEPING: list[Doc] = [
+    {"starred_at": {"$type": "date"}},
+    {"tags": {"$exists": True}},
+    {"noted_at": {"$type": "date"}},
+]
 
 
 class MarkMapper:
@@ -47,19 +57,19 @@ class MarkMapper:
             was = find_and_update(self._marks.get(user_id, session), query, update, session, upsert=True)
         except DuplicateKeyError as e:
             raise ExistsError(entry_id=entry.id) from e
-        return was is None or "tags" not in was
+        return was is None or not _is_kept(was)
 
     @translate_errors
     def unstar(self, user_id: int, entry_id: int, session: Session) -> bool | None:
         """Delete a star; return whether no mark that keeps the entry is left; None: there was no star."""
         query = {"user_id": user_id, "entry_id": entry_id, "starred_at": {"$type": "date"}}
-        alone = {**query, "tags": None, "liked_at": None}
+        alone = {**query, "tags": None, "noted_at": None, "liked_at": None}
         if self._marks.get(user_id, session).delete_one(alone, session=session).deleted_count:
             return True
         was = find_and_update(
             self._marks.get(user_id, session), query, {"$unset": {"starred_at": ""}}, session
         )
-        return "tags" not in was if was else None
+        return not _is_kept(was, "starred_at") if was else None
 
     @translate_errors
     def star_many(
@@ -90,14 +100,15 @@ class MarkMapper:
             if e.has_error_label("TransientTransactionError"):
                 raise
             raise ConflictError(user_id=user_id) from e
-        return [*fresh, *(e for e in more if "tags" not in known[e.id])], len(fresh) + len(more)
+        kept = [*fresh, *(e for e in more if not _is_kept(known[e.id]))]
+        return kept, len(fresh) + len(more)
 
     @translate_errors
     def unstar_many(self, user_id: int, entry_ids: Sequence[int], session: Session) -> list[EntryKey]:
         """Delete the stars of many entries; return those of which no mark that keeps them is left."""
         known = self._find(user_id, entry_ids, session)
         starred = {i: doc for i, doc in known.items() if "starred_at" in doc}
-        alone = [i for i, doc in starred.items() if not ("tags" in doc or "liked_at" in doc)]
+        alone = [i for i, doc in starred.items() if _is_last(doc, "starred_at")]
         more = [i for i in starred if i not in set(alone)]
         query: Doc = {"user_id": user_id, "entry_id": {"$in": alone}}
         if alone:
@@ -107,7 +118,8 @@ class MarkMapper:
             self._marks.get(user_id, session).update_many(
                 query, {"$unset": {"starred_at": ""}}, session=session
             )
-        return [EntryKey(i, doc["feed_id"], 0, 0) for i, doc in starred.items() if "tags" not in doc]
+        gone = (i for i, doc in starred.items() if not _is_kept(doc, "starred_at"))
+        return [EntryKey(i, starred[i]["feed_id"], 0, 0) for i in gone]
 
     @translate_errors
     def like(self, user_id: int, entry: EntryKey, at: dt.datetime) -> bool:
@@ -128,7 +140,7 @@ class MarkMapper:
     def unlike(self, user_id: int, entry_id: int) -> bool:
         """Delete a like of an entry; return False if there is none."""
         query = {"user_id": user_id, "entry_id": entry_id, "liked_at": {"$type": "date"}}
-        alone = {**query, "starred_at": None, "tags": None}
+        alone = {**query, "starred_at": None, "tags": None, "noted_at": None}
         if self._marks.get(user_id).delete_one(alone).deleted_count:
             return True
         return bool(self._marks.get(user_id).update_one(query, {"$unset": {"liked_at": ""}}).matched_count)
@@ -158,7 +170,7 @@ class MarkMapper:
     def unlike_many(self, user_id: int, entry_ids: Sequence[int]) -> None:
         """Delete the likes of many entries."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "liked_at": {"$type": "date"}}
-        self._marks.get(user_id).delete_many({**query, "starred_at": None, "tags": None})
+        self._marks.get(user_id).delete_many({**query, "starred_at": None, "tags": None, "noted_at": None})
         self._marks.get(user_id).update_many(query, {"$unset": {"liked_at": ""}})
 
     @translate_errors
@@ -206,18 +218,18 @@ class MarkMapper:
             )
         except DuplicateKeyError as e:
             raise ConflictError(entry_id=entry.id) from e
-        return was is None or not ("starred_at" in was or "tags" in was)
+        return was is None or not _is_kept(was)
 
     @translate_errors
     def remove_tags(self, user_id: int, entry_id: int, session: Session) -> bool:
         """Delete all tags of an entry; return whether no mark that keeps the entry is left."""
         query = {"user_id": user_id, "entry_id": entry_id}
-        alone = {**query, "starred_at": None, "liked_at": None}
+        alone = {**query, "starred_at": None, "noted_at": None, "liked_at": None}
         if self._marks.get(user_id, session).delete_one(alone, session=session).deleted_count:
             return True
         gone = {"$unset": {"tags": "", "tagged_at": ""}}
         was = find_and_update(self._marks.get(user_id, session), query, gone, session)
-        return was is not None and "tags" in was and "starred_at" not in was
+        return was is not None and "tags" in was and not _is_kept(was, "tags")
 
     @translate_errors
     def tag_many(
@@ -245,7 +257,7 @@ class MarkMapper:
             if e.has_error_label("TransientTransactionError"):
                 raise
             raise ConflictError(user_id=user_id) from e
-        return [*fresh, *(e for e in more if not ("starred_at" in known[e.id] or "tags" in known[e.id]))]
+        return [*fresh, *(e for e in more if not _is_kept(known[e.id]))]
 
     @translate_errors
     def untag_many(
@@ -259,7 +271,7 @@ class MarkMapper:
         known = self._find(user_id, entry_ids, session)
         tagged = {i: doc for i, doc in known.items() if tag in (doc.get("tags") or ())}
         last = {i: doc for i, doc in tagged.items() if set(doc["tags"]) == {tag}}
-        alone = [i for i, doc in last.items() if not ("starred_at" in doc or "liked_at" in doc)]
+        alone = [i for i, doc in last.items() if _is_last(doc, "tags")]
         marked = [i for i in last if i not in set(alone)]
         if alone:
             query: Doc = {"user_id": user_id, "entry_id": {"$in": alone}}
@@ -271,7 +283,7 @@ class MarkMapper:
             )
         if len(last) < len(tagged):
             self.remove_tag(user_id, tag, [i for i in tagged if i not in last], session)
-        left = [EntryKey(i, doc["feed_id"], 0, 0) for i, doc in last.items() if "starred_at" not in doc]
+        left = [EntryKey(i, doc["feed_id"], 0, 0) for i, doc in last.items() if not _is_kept(doc, "tags")]
         return len(tagged), left
 
     @translate_errors
@@ -289,21 +301,84 @@ class MarkMapper:
 
     @translate_errors
     def find_marked_keys(
-        self, user_id: int, within: TimeRange, *, newest_first: bool, limit: int, tag: int | None = None
+        self,
+        user_id: int,
+        within: TimeRange,
+        *,
+        newest_first: bool,
+        limit: int,
+        tag: int | None = None,
+        noted: bool = False,
     ) -> list[EntryKey]:
-        """Return keys of entries with a star or a tag, sorted by the time of the star or first tag.
+        """Return keys of entries with a star, a tag or (``noted``) a note, sorted by its time.
 
-        That time is the ``at`` of the keys; their ``seq`` is 0.
+        That time, of the first tag or note, is the ``at`` of the keys; their ``seq`` is 0.
         """
         step, time = (-1 if newest_first else 1), "starred_at" if tag is None else "tagged_at"
+        if noted:
+            time = "noted_at"
         query: Doc = {"user_id": user_id, time: within.to_query().get("at") or {"$type": "date"}}
         if tag is not None:
             query["tags"] = tag
-        shown = _KEY if tag is None else _TAGGED
+        shown = _NOTED if noted else _KEY if tag is None else _TAGGED
         found = (
             self._marks.get(user_id).find(query, shown).sort([(time, step), ("entry_id", step)]).limit(limit)
         )
         return [EntryKey(d["entry_id"], d["feed_id"], 0, to_millis(d[time])) for d in found]
+
+    # -- notes
+
+    @translate_errors
+    def find_note(self, user_id: int, entry_id: int, session: Session | None = None) -> Note | None:
+        """Return a user's note on an entry; None: there is none."""
+        query = {"user_id": user_id, "entry_id": entry_id, "noted_at": {"$type": "date"}}
+        doc = self._marks.get(user_id, session).find_one(query, _NOTE, session=session)
+        return parse_note(doc) if doc else None
+
+    @translate_errors
+    def find_notes(self, user_id: int, after: tuple[dt.datetime, int] | None, limit: int) -> list[Note]:
+        """Return a user's notes, latest first.
+
+        Args:
+            after: (``at``, entry) of the note before the first.
+        """
+        query: Doc = {"user_id": user_id, "noted_at": {"$type": "date"}}
+        if after is not None:
+            at, last = after
+            older = [{"noted_at": {"$lt": at}}, {"noted_at": at, "entry_id": {"$lt": last}}]
+            query = {"user_id": user_id, "noted_at": {"$lte": at}, "$or": older}
+        found = self._marks.get(user_id).find(query, _NOTE).sort([("noted_at", -1), ("entry_id", -1)])
+        return [parse_note(doc) for doc in found.limit(limit)]
+
+    @translate_errors
+    def set_note(self, user_id: int, note: Note, session: Session) -> bool:
+        """Store a note, which isn't empty; return whether it is the user's first mark that keeps the entry.
+
+        Raises:
+            ConflictError: the entry was marked elsewhere at the same time; the transaction has ended.
+        """
+        query = {"user_id": user_id, "entry_id": note.entry_id}
+        doc = build_note_doc(note)
+        update = {
+            "$set": {"noted_at": note.at, "note": doc["note"]},
+            "$setOnInsert": {"feed_id": note.feed_id},
+        }
+        try:
+            was = find_and_update(self._marks.get(user_id, session), query, update, session, upsert=True)
+        except DuplicateKeyError as e:
+            raise ConflictError(entry_id=note.entry_id) from e
+        return was is None or not _is_kept(was)
+
+    @translate_errors
+    def remove_note(self, user_id: int, entry_id: int, session: Session) -> bool:
+        """Delete a note; return whether there was one and no mark that keeps the entry is left."""
+        query = {"user_id": user_id, "entry_id": entry_id, "noted_at": {"$type": "date"}}
+        alone = {**query, "starred_at": None, "tags": None, "liked_at": None}
+        if self._marks.get(user_id, session).delete_one(alone, session=session).deleted_count:
+            return True
+        gone = {"$unset": {"noted_at": "", "note": ""}}
+        was = find_and_update(self._marks.get(user_id, session), query, gone, session)
+        return was is not None and not _is_kept(was, "noted_at")
 
     @translate_errors
     def find_by_tag(
@@ -318,7 +393,7 @@ class MarkMapper:
     @translate_errors
     def find_batch(self, user_id: int, limit: int, session: Session) -> list[Mark]:
         """Return at most ``limit`` of a user's marks that keep entries, in no order."""
-        query = {"user_id": user_id, "$or": [{"starred_at": {"$type": "date"}}, {"tags": {"$exists": True}}]}
+        query = {"user_id": user_id, "$or": KEEPING}
         found = self._marks.get(user_id, session).find(query, _MARK, limit=limit, session=session)
         return [_mark(d) for d in found]
 
@@ -346,5 +421,30 @@ class MarkMapper:
         )
 
 
+def _is_kept(doc: Doc, besides: str = "") -> bool:
+    """Return whether a document has a mark that keeps its entry, besides one."""
+    return any(name in doc for name in _KEEPING if name != besides)
+
+
+def _is_last(doc: Doc, name: str) -> bool:
+    """Return whether a mark is the only one in its document."""
+    return not _is_kept(doc, name) and "liked_at" not in doc
+
+
 def _mark(doc: Doc) -> Mark:
-    return Mark(doc["entry_id"], doc["feed_id"], "starred_at" in doc, tuple(doc.get("tags") or ()))
+    tags = tuple(doc.get("tags") or ())
+    return Mark(doc["entry_id"], doc["feed_id"], "starred_at" in doc, tags, "noted_at" in doc)
+
+
+def build_note_doc(note: Note) -> Doc:
+    """Return the fields of a note as stored."""
+    quotes = [quote._asdict() for quote in note.quotes]
+    said = {"text": note.text, "quotes": quotes, "edited": note.edited}
+    return {"entry_id": note.entry_id, "feed_id": note.feed_id, "noted_at": note.at, "note": said}
+
+
+def parse_note(doc: Doc) -> Note:
+    """Return the note in a document."""
+    said = doc["note"]
+    quotes = tuple(Quote(**quote) for quote in said["quotes"])
+    return Note(doc["entry_id"], doc["feed_id"], said["text"], quotes, doc["noted_at"], said["edited"])

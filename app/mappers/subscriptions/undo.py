@@ -15,6 +15,7 @@ from bson.int64 import Int64
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
+from app.mappers.reading.marks import build_note_doc, parse_note
 from app.mappers.sharing.shares import build_share_doc, parse_share
 from app.mappers.subscriptions.raw_read_states import FLAGS
 from app.mappers.subscriptions.subscriptions import encode_orders
@@ -149,6 +150,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
         **({"search": [search.id, search.name, search.query, search.notify]} if search else {}),
         **({"share": build_share_doc(removal.share), "title": removal.title} if removal.share else {}),
         **({"page": dict(removal.page)} if removal.page else {}),
+        **({"note": build_note_doc(removal.note)} if removal.note else {}),
     }
 
 
@@ -209,6 +211,7 @@ def _removal(doc: Doc) -> Removal:
         share=parse_share(doc["share"]) if "share" in doc else None,
         title=doc.get("title", ""),
         page=doc.get("page"),
+        note=parse_note(doc["note"]) if "note" in doc else None,
     )
 
 

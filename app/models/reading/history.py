@@ -29,6 +29,7 @@ class ActionKind(enum.StrEnum):
     SEARCH = "search"
     SHARE = "share"
     PAGE = "page"
+    NOTE = "note"
     MOVED = "moved"
     MOVED_FOLDER = "moved-folder"
 

@@ -205,7 +205,8 @@ def _parse_words(text: str) -> SearchQuery:
     query = parse_query(text)
     for note in query.notes:
         raise ConditionError(note.text if note.why is not NoteReason.TOO_MANY else text)
-    for state, word in ((query.read, "is:read"), (query.starred, "is:starred")):
+    states = ((query.read, "is:read"), (query.starred, "is:starred"), (query.noted, "is:noted"))
+    for state, word in states:
         if state is not None:
             raise ConditionError(word)
     return query

@@ -99,7 +99,7 @@ class SearchQuery:
     Attributes:
         terms, without: terms that an entry must contain, and must not contain.
         feeds, folders, tags: names; of several wanted feeds or folders any matches, of tags all must.
-        read, starred: None: either. shared: whether someone the user follows shared it.
+        read, starred, noted: None: either. shared: whether someone the user follows shared it.
         since, until: sort times, the first inclusive, the second exclusive.
     """
 
@@ -110,6 +110,7 @@ class SearchQuery:
     tags: tuple[NameFilter, ...] = ()
     read: bool | None = None
     starred: bool | None = None
+    noted: bool | None = None
     shared: bool | None = None
     since: dt.datetime | None = None
     until: dt.datetime | None = None
@@ -119,7 +120,7 @@ class SearchQuery:
     def has_filters(self) -> bool:
         """Whether it has conditions that a search engine can't test."""
         unwanted = any(not tag.wanted for tag in self.tags)
-        return self.read is not None or self.starred is False or unwanted
+        return self.read is not None or self.starred is False or self.noted is False or unwanted
 
     @property
     def is_empty(self) -> bool:
@@ -165,6 +166,7 @@ class _Reader:
             tags,
             read=self._flags.get("read"),
             starred=self._flags.get("starred"),
+            noted=self._flags.get("noted"),
             shared=self._flags.get("shared"),
             since=self._dates.get("after"),
             until=self._dates.get("before"),
@@ -215,7 +217,7 @@ class _Reader:
     def _state(self, value: str, wanted: bool, whole: str) -> None:
         if value in ("read", "unread"):
             self._flags["read"] = (value == "read") is wanted
-        elif value in ("starred", "shared"):
+        elif value in ("starred", "noted", "shared"):
             self._flags[value] = wanted
         else:
             self._notes.append(QueryNote(NoteReason.STATE, whole))

@@ -14,13 +14,14 @@ from app.models.feeds.chapters import Chapter
 from app.models.feeds.parsed import Enclosure
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.full_text import FullText
+from app.models.reading.notes import Note
 from app.models.reading.search import QueryNote, Term, decode_query, encode_query
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 from app.models.subscriptions.read_state import ReadState
 
 _REF = re.compile(
-    r"(today|all|starred|recent|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII
+    r"(today|all|starred|notes|recent|following|shares)|(feed|folder|tag)/([1-9][0-9]{0,15})", re.ASCII
 )
 _SEARCH = "search/"
 #: Most characters of a text form; searches have the longest.
@@ -37,6 +38,7 @@ class StreamKind(enum.StrEnum):
     FEED = "feed"
     FOLDER = "folder"
     STARRED = "starred"
+    NOTES = "notes"
     RECENT = "recent"
     FOLLOWING = "following"
     SHARES = "shares"
@@ -45,7 +47,7 @@ class StreamKind(enum.StrEnum):
 
 
 #: Streams of marked entries, even of feeds that the user has left. Like searches: no unread-on-top.
-MARKED = frozenset({StreamKind.STARRED, StreamKind.TAG})
+MARKED = frozenset({StreamKind.STARRED, StreamKind.NOTES, StreamKind.TAG})
 #: Streams of single entries, whose keys aren't merged from feeds.
 SINGLE = MARKED | {StreamKind.RECENT}
 #: Streams of the entries of feeds, which any order can sort.
@@ -78,9 +80,9 @@ class Show(enum.StrEnum):
 class StreamRef:
     """A reference to a stream.
 
-    Its text form is ``today``, ``all``, ``starred``, ``recent``, ``following``, ``shares`` (the reader's
-    own), ``feed/<id>``, ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query encoded for use in an
-    address (:func:`app.models.reading.search.encode_query`).
+    Its text form is ``today``, ``all``, ``starred``, ``notes``, ``recent``, ``following``, ``shares`` (the
+    reader's own), ``feed/<id>``, ``folder/<id>``, ``tag/<id>``, or ``search/`` with the query encoded for use
+    in an address (:func:`app.models.reading.search.encode_query`).
     """
 
     kind: StreamKind
@@ -311,6 +313,7 @@ class Article:
     :class:`EntryRow`. ``chapters``: from a file that the feed names; None: a job fetches it now.
     ``always_full``: the user wants the full texts of its feed. ``wants_full``: show ``full``, the text of the
     entry's page, instead of the feed's text. ``saved``: the user has saved the page.
+    ``note``: the user's own.
     """
 
     entry: Entry
@@ -333,6 +336,7 @@ class Article:
     wants_full: bool = False
     full: FullText | None = None
     saved: bool = False
+    note: Note | None = None
 
     @property
     def shown_full(self) -> str:

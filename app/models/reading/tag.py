@@ -27,12 +27,13 @@ class Tag:
 
 
 class Mark(NamedTuple):
-    """A user's marks on an entry: starred, tagged (ids), or both."""
+    """A user's marks on an entry: starred, tagged (ids), with a note, or several of these."""
 
     entry_id: int
     feed_id: int
     starred: bool
     tags: tuple[int, ...] = ()
+    noted: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

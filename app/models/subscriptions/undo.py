@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from app.models.reading.notes import Note
 from app.models.reading.tag import SavedSearch
 from app.models.sharing.sharing import Share
 from app.models.subscriptions.folder import Folder
@@ -51,7 +52,7 @@ class Removal:
         places: the positions of feeds before they were moved.
         search: a saved search.
         share: with its note; title: of the shared entry.
-        page: a saved page, as stored.
+        page: a saved page, as stored. note: a note as it was before a part of it was removed.
     """
 
     token: str
@@ -68,3 +69,4 @@ class Removal:
     share: Share | None = None
     title: str = ""
     page: Mapping[str, Any] | None = None
+    note: Note | None = None

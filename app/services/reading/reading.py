@@ -13,6 +13,7 @@ from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
+from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
@@ -93,6 +94,7 @@ class ReadingService:
         recent_reads: RecentReadGateway,
         statistics: StatisticsGateway,
         ranking: RankingGateway,
+        notes: NoteGateway,
         events: EventPort,
         page_size: int,
         whole_size: int,
@@ -123,7 +125,7 @@ class ReadingService:
         self._changes = changes
         self._recent_reads = recent_reads
         self._statistics = statistics
-        self._ranking = ranking
+        self._ranking, self._notes = ranking, notes
         self._events = events
         self._page_size = page_size
         self._whole_size = whole_size
@@ -330,6 +332,7 @@ class ReadingService:
             markable=sources.can_mark(entry.feed_id),
             icon=card.picture if card else None,
             feed_url=card.url if card else None,
+            note=self._notes.find(actor.user_id, root) if any(m.noted for m in marks.values()) else None,
             saved=card is not None and card.saved and source in sources.subscriptions,
             always_full=source in sources.subscriptions and sources.subscriptions[source].full_text,
         )
@@ -434,7 +437,7 @@ class ReadingService:
                 snapshot is of another stream.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        if ref.kind in (StreamKind.STARRED, StreamKind.SHARES, StreamKind.RECENT):
+        if ref.kind in (StreamKind.STARRED, StreamKind.NOTES, StreamKind.SHARES, StreamKind.RECENT):
             raise InvalidError(
                 "You can't mark this whole list as read. Mark its entries one at a time.", field="stream"
             )

@@ -173,10 +173,13 @@ class EntrySearch:
         )
 
     def _ids(self, user_id: int, query: SearchQuery) -> frozenset[int] | None:
-        """Return the ids that a search for stars or tags is limited to, or None for all entries."""
+        """Return the ids that a search for stars, notes or tags is limited to, or None for all entries."""
         found: set[int] | None = None
         if query.starred:
             found = self._streams.find_marked_ids(user_id, None, MARKED_MOST)
+        if query.noted:
+            noted = self._streams.find_marked_ids(user_id, None, MARKED_MOST, noted=True)
+            found = noted if found is None else found & noted
         for tagged in self._tagged(user_id, [n for n in query.tags if n.wanted]):
             found = tagged if found is None else found & tagged
         return None if found is None else frozenset(found)
@@ -196,12 +199,14 @@ class EntrySearch:
         if query.read is not None:
             keys = [k for k in keys if _is_read(feeds[k.feed_id], k.seq) is query.read]
         unwanted = [n.text for n in query.tags if not n.wanted]
-        if query.starred is False or unwanted:
+        if query.starred is False or query.noted is False or unwanted:
             marks = self._streams.find_marks(snapshot.user_id, keys)
             tags = self._tags.find_by_marks(snapshot.user_id, marks)
             bad = {i for i, found in tags.items() if any(fold_text(t.name) in unwanted for t in found)}
             if query.starred is False:
                 bad |= {i for i, mark in marks.items() if mark.starred}
+            if query.noted is False:
+                bad |= {i for i, mark in marks.items() if mark.noted}
             keys = [k for k in keys if k.id not in bad]
         return keys
 

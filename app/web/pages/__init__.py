@@ -31,6 +31,7 @@ from app.web.pages.installation import bp as installation
 from app.web.pages.keyboard import bp as keys
 from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
+from app.web.pages.notes import bp as notes
 from app.web.pages.notifications import bp as notifications
 from app.web.pages.packs import bp as packs
 from app.web.pages.page_lists import bp as page_lists
@@ -75,6 +76,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     page_lists,
     people,
     report,
+    notes,
     saved,
     search,
     tags,

@@ -32,7 +32,7 @@ Shown = (InvalidError, RateLimitedError, TooLargeError)
 #: Lists that everyone has.
 MIXED = frozenset(
     {
-        *(StreamKind.TODAY, StreamKind.ALL, StreamKind.STARRED, StreamKind.RECENT),
+        *(StreamKind.TODAY, StreamKind.ALL, StreamKind.STARRED, StreamKind.NOTES, StreamKind.RECENT),
         *(StreamKind.FOLLOWING, StreamKind.SHARES),
     }
 )

@@ -101,7 +101,7 @@ def show_no_article() -> str:
     return render_page("parts/article_empty.html")
 
 
-@bp.get("/read/<any(today, all, starred, recent, following, shares):kind>")
+@bp.get("/read/<any(today, all, starred, notes, recent, following, shares):kind>")
 @bp.get("/read/<any(feed, folder, tag):kind>/<int:stream_id>")
 @bp.get("/read/<any(search):kind>/<stream_id>")
 def show_stream(kind: str, stream_id: int | str | None = None) -> Response | str:

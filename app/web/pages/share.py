@@ -130,7 +130,7 @@ def show_own_page() -> Response:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """``title`` and ``note`` fill the form of a post: links of this server lead to it."""
+    """``title`` and ``note`` fill the form: links of this server lead to it."""
 
     entry: int | None = None
     title: str = declare_text(max=2048, default="")
@@ -147,8 +147,9 @@ def compose() -> str:
     article = get_services().reading.get_article(get_actor(), asked.entry)
     box = get_services().sharing.get_share_box(get_actor(), article.entry)
     mine = box.mine
+    parts = (mine.note if mine else "", asked.note)
     return _compose(
-        note=mine.note if mine else "",
+        note="\n\n".join(part for part in parts if part),
         files=mine.files if mine else (),
         audience=mine.audience if mine else box.audience,
         entry=article.entry,

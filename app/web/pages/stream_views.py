@@ -9,6 +9,7 @@ from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
+from app.errors import N_
 from app.models.reading.history import ActionKind, HistoryCursor, MassAction
 from app.models.reading.stream import REF_MAX, StreamRef, Tree
 from app.models.reading.stream_view import FIELDS
@@ -77,6 +78,13 @@ def show_history() -> str:
     return render_page("pages/history.html", lines=lines, older=older, here=here)
 
 
+_REMOVED = {
+    ActionKind.SHARE: N_("No longer shared"),
+    ActionKind.PAGE: N_("Page removed"),
+    ActionKind.NOTE: N_("Note removed"),
+}
+
+
 def _words(action: MassAction, tree: Tree) -> str:
     name = action.about
     if action.kind is ActionKind.FEED:
@@ -88,10 +96,9 @@ def _words(action: MassAction, tree: Tree) -> str:
         return str(_("Folder “%(name)s” deleted", name=name))
     if action.kind is ActionKind.SEARCH:
         return f"{isolate_name(name)}: {_('Saved search deleted')}"
-    if action.kind is ActionKind.SHARE:
-        return f"{isolate_name(name)}: {_('No longer shared')}" if name else str(_("No longer shared"))
-    if action.kind is ActionKind.PAGE:
-        return f"{isolate_name(name)}: {_('Page removed')}"
+    if action.kind in _REMOVED:
+        done = _(_REMOVED[action.kind])
+        return f"{isolate_name(name)}: {done}" if name else str(done)
     if action.kind is ActionKind.MOVED_FOLDER:
         return f"{isolate_name(name)}: {_('Folder moved')}"
     if action.kind is ActionKind.MOVED:

@@ -71,7 +71,7 @@ def explain_note(note: QueryNote) -> str:
         case NoteReason.DATE:
             return str(_("“%(part)s” was ignored. Enter dates in the form 2026-03-14.", part=note.text))
         case NoteReason.STATE:
-            why = _("“%(part)s” was ignored. Use unread, read, starred or shared.", part=note.text)
+            why = _("“%(part)s” was ignored. Use unread, read, starred, noted or shared.", part=note.text)
             return str(why)
         case NoteReason.PREFIX:
             return str(

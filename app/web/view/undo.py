@@ -32,6 +32,7 @@ def _restorers(services: Services, who: Actor) -> Mapping[str, Callable[[str], o
         "tag": lambda token: services.tags.restore(who, forms.parse_id(token)),
         "search": partial(services.tags.restore_search, who),
         "share": partial(services.sharing.restore_share, who),
+        "note": partial(services.notes.restore, who),
         "page": partial(services.saved_pages.restore, who),
         "comment": partial(services.discussion.restore_comment, who),
         "keys": lambda _token: services.accounts.undo_keys(who),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from flask_babel import gettext as _
 
+from app.errors import N_
 from app.models.reading.stream import StreamKind, StreamRef, Tree, TreeFeed, TreeFolder
 from app.models.reading.tag import Tag
 
@@ -27,6 +28,15 @@ class Head:
     entries: int | None = None
 
 
+#: Lists of single entries, and their titles.
+_OWN = {
+    StreamKind.STARRED: N_("Starred"),
+    StreamKind.NOTES: N_("Notes"),
+    StreamKind.RECENT: N_("Recently read"),
+    StreamKind.SHARES: N_("My shares"),
+}
+
+
 def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | None:
     """Return the heading of a stream's list, None if the user doesn't have this stream."""
     if ref.kind is StreamKind.SEARCH:
@@ -37,14 +47,10 @@ def build_head(tree: Tree, ref: StreamRef, tags: Sequence[Tag] = ()) -> Head | N
         return Head(_("Today"), 0, waits=True)
     if ref.kind is StreamKind.ALL:
         return Head(_("All entries"), tree.unread, waits=True)
-    if ref.kind is StreamKind.STARRED:
-        return Head(_("Starred"), 0)
-    if ref.kind is StreamKind.RECENT:
-        return Head(_("Recently read"), 0)
+    if ref.kind in _OWN:
+        return Head(_(_OWN[ref.kind]), 0)
     if ref.kind is StreamKind.FOLLOWING:
         return Head(_("Following"), tree.following or 0)
-    if ref.kind is StreamKind.SHARES:
-        return Head(_("My shares"), 0)
     if ref.kind is StreamKind.FOLDER:
         folder = next((f for f in iter_folders(tree) if f.id == ref.id), None)
         return Head(folder.name, folder.unread, waits=_has_feeds(folder)) if folder else None

@@ -218,9 +218,9 @@ def fetch_full_text(actor: Actor, entry_id: int) -> Reply[FullText]:
     """
     found = get_services().full_texts.request_text(actor, entry_id, wait=0)
     html = ""
-    if found and found.html:
-        page = get_services().reading.get_article(actor, entry_id).entry.url
-        html = sign_pictures(scope_anchors(found.html, entry_id), page)
+    if found and not found.error:
+        entry = get_services().reading.get_article(actor, entry_id).entry
+        html = sign_pictures(scope_anchors(found.html or entry.content, entry_id), entry.url)
     failure = describe_failure(found) if found else None
     answer = FullText(
         html=html,

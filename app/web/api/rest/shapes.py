@@ -46,10 +46,10 @@ Limit = Annotated[int, Meta(ge=1, le=1000, description="Number of items per page
 StreamName = Annotated[
     str,
     Meta(
-        pattern=r"^(today|all|following|starred|recent|shares|search|(feed|folder|tag):[1-9][0-9]{0,15})$",
-        description="`today` (unread, from the last 24 hours), `all`, `following`, `starred`, `recent` "
-        "(by the time of reading), `shares` (your own), `feed:ID`, `folder:ID`, `tag:ID`, or `search` with "
-        "a query `q`.",
+        pattern=r"^(today|all|following|starred|notes|recent|shares|search|(feed|folder|tag):[1-9][0-9]{0,15})$",
+        description="`today` (unread, from the last 24 hours), `all`, `following`, `starred`, `notes`, "
+        "`recent` (by the time of reading), `shares` (your own), `feed:ID`, `folder:ID`, `tag:ID`, or "
+        "`search` with a query `q`.",
     ),
 ]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]

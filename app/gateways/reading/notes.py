@@ -1,0 +1,125 @@
+"""Notes and highlights on entries; an entry with a note is kept like a starred one."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+
+from app.errors import ConflictError, NotFoundError, StoreError, TooLargeError
+from app.mappers.feeds.entries import EntryMapper
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
+from app.mappers.reading.marks import MarkMapper
+from app.mappers.subscriptions.undo import RemovalMapper
+from app.models.reading.entry import EntryKey
+from app.models.reading.notes import QUOTES_MAX, Note, Quote
+from app.models.subscriptions.undo import Removal
+
+#: Attempts when the same user's other devices interfere.
+ROUNDS = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NoteChange:
+    """The result of a change: the note before and after it; None: there is none."""
+
+    before: Note | None
+    after: Note | None
+
+
+class NoteGateway:
+    """Reads and writes people's notes."""
+
+    def __init__(
+        self, *, cells: Cells, marks: MarkMapper, entries: EntryMapper, removals: RemovalMapper
+    ) -> None:
+        self._cells, self._marks, self._entries, self._removals = cells, marks, entries, removals
+
+    def find(self, user_id: int, entry_id: int) -> Note | None:
+        """Return a user's note on an entry that isn't a share; None: there is none."""
+        return self._marks.find_note(user_id, entry_id)
+
+    def list_notes(self, user_id: int, after: tuple[dt.datetime, int] | None, limit: int) -> Sequence[Note]:
+        """Return a user's notes, latest first, after the one with this time and entry."""
+        return self._marks.find_notes(user_id, after, limit)
+
+    def iter_notes(self, user_id: int, batch: int) -> Iterator[Sequence[Note]]:
+        """Yield all of a user's notes in batches, latest first."""
+        after: tuple[dt.datetime, int] | None = None
+        while found := self._marks.find_notes(user_id, after, batch):
+            yield found
+            after = found[-1].at, found[-1].entry_id
+
+    def change(
+        self, user_id: int, entry: EntryKey, change: Callable[[Note], Note], now: dt.datetime
+    ) -> NoteChange:
+        """Change a user's note on an entry, or begin or end it; an empty note is deleted.
+
+        Args:
+            entry: of an entry that isn't a share.
+            change: gets the note, an empty one if there is none, and returns the new one. It may run again.
+
+        Raises:
+            TooLargeError: the entry would have too many passages.
+            NotFoundError: the entry is gone.
+        """
+
+        def write_note(session: Session) -> NoteChange:
+            before = self._marks.find_note(user_id, entry.id, session)
+            blank = Note(entry.id, entry.feed_id, "", (), now, now)
+            after = change(before or blank)
+            if len(after.quotes) > QUOTES_MAX:
+                raise TooLargeError(
+                    "An entry can have at most %(limit)s highlights. Remove one first.", limit=QUOTES_MAX
+                )
+            if (before or blank)._replace(edited=now) == after._replace(edited=now):
+                return NoteChange(before, before)
+            if after.is_empty:
+                by = -int(self._marks.remove_note(user_id, entry.id, session))
+            else:
+                by = int(self._marks.set_note(user_id, after._replace(edited=now), session))
+            if by and not self._entries.change_star_count(entry.feed_id, entry.id, by, session) and by > 0:
+                raise NotFoundError(entry_id=entry.id)  # retention was faster
+            return NoteChange(before, None if after.is_empty else after._replace(edited=now))
+
+        for _ in range(ROUNDS):
+            try:
+                return self._cells.run_in_transaction(user_id, write_note)
+            except ConflictError:
+                continue  # another device; the next round sees its changes
+        raise StoreError
+
+    def keep_undo(self, user_id: int, note: Note, expires: dt.datetime) -> str:
+        """Keep a note as it was before a removal; return a token for :meth:`find_removed`."""
+        token = secrets.token_urlsafe(16)
+        self._removals.add(Removal(token, user_id, note=note), expires)
+        return token
+
+    def find_removed(self, user_id: int, token: str, now: dt.datetime) -> Note:
+        """Return a note as it was before a removal.
+
+        Raises:
+            NotFoundError: the token has expired, was used, or isn't the user's.
+        """
+        removal = self._removals.find(user_id, token, now)
+        if removal is None or removal.note is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        return removal.note
+
+    def remove_undo(self, user_id: int, token: str) -> None:
+        """Delete an undo that was used."""
+        self._removals.remove(user_id, token)
+
+
+def restore_parts(note: Note, was: Note) -> Note:
+    """Return a note with the text and the passages that it lacks compared with an earlier state."""
+    known = {quote.id for quote in note.quotes}
+    quotes = (*note.quotes, *(quote for quote in was.quotes if quote.id not in known))
+    at = min(note.at, was.at)
+    return note._replace(text=note.text or was.text, quotes=tuple(sorted(quotes, key=_when)), at=at)
+
+
+def _when(quote: Quote) -> dt.datetime:
+    return quote.at
