@@ -214,14 +214,17 @@ def test_a_hidden_feed_is_in_its_folder_but_not_in_all(
     # An unsubscribed feed comes back as it was.
     ann.post(
         f"/feeds/{feed_id}/edit",
-        {"hidden": "1", "original": "1", "notify": "1", "full_text": "1", "reopen": "1", "read_after": "7"},
+        {
+            **{"hidden": "1", "original": "1", "notify": "1", "full_text": "1", "reopen": "1"},
+            **{"read_after": "7", "keep_newest": "25"},
+        },
     )
     ann.post(f"/feeds/{feed_id}/private", {"private": "1"})
     token = services.subscriptions.unsubscribe(reader, feed_id)
     back = services.subscriptions.restore(reader, token)
     assert back is not None
     assert (back.private, back.original, back.notify, back.full_text) == (True, True, True, True)
-    assert (back.read_after, back.reopen) == (7, True)
+    assert (back.read_after, back.keep_newest, back.reopen) == (7, 25, True)
     assert titles(services, reader, "all") == []
 
 

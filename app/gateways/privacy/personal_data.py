@@ -432,6 +432,7 @@ def _subscription(
         "full_text": one.full_text,
         "reopen": one.reopen,
         "read_after": one.read_after,
+        "keep_newest": one.keep_newest,
         "own_copy": card.private_to is not None,
         "unread": state.count_unread(card.first_seq, card.last_seq),
         "entries": max(0, card.last_seq - card.first_seq + 1 - card.missing),

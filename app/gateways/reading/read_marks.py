@@ -211,7 +211,7 @@ def _marked(
         if (card := cards.get(feed_id)) is None:
             continue
         before = mine.state.exclude_removed(card.removed)
-        first, last = card.first_seq, card.last_seq
+        first, last = card.find_first_seq(mine.keep_newest), card.last_seq
         if not (count := before.count_unread(first, last)):
             continue
         upto = last if seen is None else min(last, seen[feed_id])

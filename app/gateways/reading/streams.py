@@ -89,13 +89,14 @@ class Sources:
             if before and before.cards.get(f) is card and before.subscriptions.get(f) is mine[f]:
                 found[f] = before.feeds[f]
             else:
+                first = card.find_first_seq(mine[f].keep_newest)
                 found[f] = SourceFeed.create(
                     f,
-                    card.first_seq,
+                    first,
                     card.last_seq,
                     newest=card.newest,
                     state=mine[f].state,
-                    missing=card.missing,
+                    missing=card.removed.count_between(first, card.last_seq),
                 )
         return found
 
@@ -105,11 +106,9 @@ class Sources:
         return (mine.title if mine else "") or (card.title or card.url if card else "")
 
     def is_read(self, entry: Entry) -> bool:
-        """Return whether the reader has read an entry; entries older than a feed's first number count as
-        read.
-        """
+        """Return whether the reader has read an entry; entries older than those of the list count as read."""
         mine, card = self.subscriptions.get(entry.feed_id), self.cards.get(entry.feed_id)
-        if mine is None or card is None or entry.seq < card.first_seq:
+        if mine is None or card is None or entry.seq < card.find_first_seq(mine.keep_newest):
             return True
         return mine.state.is_read(entry.seq)
 

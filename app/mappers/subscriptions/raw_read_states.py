@@ -27,14 +27,15 @@ SUBSCRIPTION_BYTES = 24 << 20
 _SPARE = 500
 #: Longest parts of a document, in bytes, for which the caches of layouts and of other fields are used.
 _LAYOUT_MAX, _REST_MAX = 1024, 256
-#: Kept-unread numbers, title, folders, sort keys in them, mass mark, days until read, paused, person,
-#: muted, private, original, notify, full_text, reopen, hidden, highlighted, ruled.
+#: Kept-unread numbers, title, folders, sort keys in them, mass mark, days until read, newest to keep,
+#: paused, person, muted, private, original, notify, full_text, reopen, hidden, highlighted, ruled.
 Rest = tuple[
     tuple[int, ...],
     str,
     tuple[int, ...],
     Mapping[int, str],
     str | None,
+    int,
     int,
     *tuple[bool, bool, bool, bool, bool, bool, bool, bool],
     RemovedEntries,
@@ -140,8 +141,8 @@ def _rest_of(doc: Doc) -> Rest:
     paused, person, muted, private, original, notify, full_text, reopen = (get(flag, False) for flag in FLAGS)
     flags = paused, person, muted, private, original, notify, full_text, reopen
     rules = _find_numbers(doc, "hidden"), _find_numbers(doc, "highlighted"), get("ruled")
-    days = get("read_after", 0)
-    return tuple(get("unread", ())), get("title", ""), folder_ids, orders, get("mass"), days, *flags, *rules
+    numbers = get("mass"), get("read_after", 0), get("keep_newest", 0)
+    return tuple(get("unread", ())), get("title", ""), folder_ids, orders, *numbers, *flags, *rules
 
 
 def _find_numbers(doc: Doc, name: str) -> RemovedEntries:

@@ -730,6 +730,8 @@ def _new(new_id: int, subscription: Subscription, *, pending: bool, has_rules: b
     }
     if subscription.read_after:
         doc["read_after"] = subscription.read_after
+    if subscription.keep_newest:
+        doc["keep_newest"] = subscription.keep_newest
     for flag in raw_read_states.FLAGS:
         if getattr(subscription, flag):
             doc[flag] = True

@@ -170,6 +170,7 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "full_text": subscription.full_text,
         "reopen": subscription.reopen,
         "read_after": subscription.read_after,
+        "keep_newest": subscription.keep_newest,
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),
@@ -235,5 +236,9 @@ def _subscription(user_id: int, doc: Doc) -> Subscription:
     hidden, highlighted = (RemovedEntries(*from_words(doc.get(name, {}))) for name in _NUMBERS)
     found = Subscription(0, user_id, doc["feed_id"], doc["title"], folder_ids, orders, state, **flags)
     return found._replace(
-        ruled=doc.get("ruled"), read_after=doc.get("read_after", 0), hidden=hidden, highlighted=highlighted
+        ruled=doc.get("ruled"),
+        read_after=doc.get("read_after", 0),
+        keep_newest=doc.get("keep_newest", 0),
+        hidden=hidden,
+        highlighted=highlighted,
     )

@@ -205,6 +205,18 @@ class FeedCard(NamedTuple):
         """The number of sequence numbers without an entry."""
         return self.removed.count_between(self.first_seq, self.last_seq)
 
+    def find_first_seq(self, keep: int) -> int:
+        """Return the number of the first of the ``keep`` newest entries; 0: of all."""
+        if keep <= 0:
+            return self.first_seq
+        first, last = self.last_seq - keep + 1, self.last_seq
+        while first > self.first_seq:
+            lacking = keep - (last - first + 1 - self.removed.count_between(first, last))
+            if lacking <= 0:
+                return first
+            first -= lacking
+        return self.first_seq
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Position:

@@ -33,6 +33,7 @@ class Subscription(NamedTuple):
         full_text: the user reads the full texts of its entries.
         reopen: entries become unread again when their text changes.
         read_after: days after which its entries are marked as read; 0: never.
+        keep_newest: how many of its newest entries the user's lists show; 0: all.
         hidden, highlighted: numbers of entries that the user's rules hide from lists, or highlight there.
         ruled: the last number that the user's rules were tried on; None: the user has no rules.
     """
@@ -47,6 +48,7 @@ class Subscription(NamedTuple):
     rev: int = 0
     mass: str | None = None
     read_after: int = 0
+    keep_newest: int = 0
     paused: bool = False
     person: bool = False
     muted: bool = False

@@ -37,6 +37,8 @@ FOLDERS_MAX = 50
 HEADERS_MAX, TIME_LIMIT_MAX = 2000, 60
 #: Most days after which entries are marked as read.
 READ_AFTER_MAX = 365
+#: Most newest entries to which a list can be limited.
+KEEP_NEWEST_MAX = 10_000
 #: Folders that a subscription is removed from at once: the most that a user may have.
 REMOVED_MAX = 1000
 TOKEN_MAX = 64
@@ -223,6 +225,7 @@ class SubscriptionService:
         notify: bool | None = None,
         full_text: bool | None = None,
         read_after: int | None = None,
+        keep_newest: int | None = None,
         reopen: bool | None = None,
     ) -> Subscription:
         """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
@@ -234,6 +237,7 @@ class SubscriptionService:
             full_text: show the full texts of its entries.
             reopen: let entries become unread again when their text changes.
             read_after: mark its entries as read after so many days; 0: never.
+            keep_newest: show only so many of its newest entries in the actor's lists; 0: all.
 
         Everything is checked before the first change: all changes are made, or none.
 
@@ -250,6 +254,10 @@ class SubscriptionService:
             if not isinstance(read_after, int) or not 0 <= read_after <= READ_AFTER_MAX:
                 raise InvalidError("Enter 0 to %(most)s days.", field="read_after", most=READ_AFTER_MAX)
             changes["read_after"] = read_after
+        if keep_newest is not None:
+            if not isinstance(keep_newest, int) or not 0 <= keep_newest <= KEEP_NEWEST_MAX:
+                raise InvalidError("Enter 0 to %(most)s entries.", field="keep_newest", most=KEEP_NEWEST_MAX)
+            changes["keep_newest"] = keep_newest
         if paused is not None or changes:
             self._fetched(actor, feed_id)
         if title is not None:

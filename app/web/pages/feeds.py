@@ -45,6 +45,8 @@ bp = Blueprint("feeds", __name__)
 SOON = dt.timedelta(minutes=5)
 #: Days after which entries may be marked as read.
 READ_AFTER_DAYS = (1, 2, 3, 7, 14, 30, 90)
+#: Choices for how many of the newest entries lists show.
+KEEP_NUMBERS = (5, 10, 25, 50, 100, 250, 1000)
 #: The views of a feed's list that its settings offer.
 VIEWS = (PANES, LIST, EXPANDED)
 #: Errors of an uploaded icon that the page shows above its form.
@@ -63,6 +65,7 @@ class Edit:
     full_text: bool = False
     reopen: bool = False
     read_after: int = 0
+    keep_newest: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +173,7 @@ def _load(feed_id: int) -> dict[str, Any]:
         "icon_max": get_web().settings.fetch_max_icon,
         "view": get_services().stream_views.get(get_actor(), ref, get_user().preferences).view,
         "has_gain": not mine.full_text or get_services().full_texts.has_gain(get_actor(), feed.id),
+        "keep_numbers": sorted({*KEEP_NUMBERS, mine.keep_newest} - {0}),
         "read_after_days": sorted({*READ_AFTER_DAYS, mine.read_after} - {0}),
         "look_at": find_lookup_address(feed.url, feed.error, feed.site_url),
         "page_of": find_page_of(feed.url),
@@ -195,6 +199,7 @@ def update_feed(feed_id: int) -> Response:
         full_text=form.full_text,
         reopen=form.reopen,
         read_after=form.read_after,
+        keep_newest=form.keep_newest,
     )
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
     if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:

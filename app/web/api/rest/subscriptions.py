@@ -19,7 +19,12 @@ from app.models.accounts.token import Scope
 from app.models.subscriptions.bulk_edit import BulkEditQuery, BulkEditRow, Condition, Order
 from app.models.subscriptions.folder import FolderEditMode
 from app.models.subscriptions.muting import is_hidden_site
-from app.services.subscriptions.subscriptions import HEADERS_MAX, READ_AFTER_MAX, TIME_LIMIT_MAX
+from app.services.subscriptions.subscriptions import (
+    HEADERS_MAX,
+    KEEP_NEWEST_MAX,
+    READ_AFTER_MAX,
+    TIME_LIMIT_MAX,
+)
 from app.web.api.rest.shapes import (
     FEED,
     FEED_URL,
@@ -115,8 +120,9 @@ class SubscriptionChange(Body, frozen=True):
     `hidden`: the stream `all` leaves the feed out; its folders don't. `original`: titles in lists of the web
     pages open the page at the feed's site. `notify`: you get notifications of new entries.
     `full_text`: entries show the article on their page. `reopen`: entries become unread again when their text
-    changes. `read_after`: entries are marked as read after so
-    many days; 0: never.
+    changes. `read_after`: entries are marked as read after so many days; 0: never.
+    `keep_newest`: your lists, counts and searches have only so many of its newest entries; 0: all. Starred,
+    tagged and shared entries stay.
     """
 
     title: Title | UnsetType = UNSET
@@ -129,6 +135,7 @@ class SubscriptionChange(Body, frozen=True):
     full_text: bool | UnsetType = UNSET
     reopen: bool | UnsetType = UNSET
     read_after: Annotated[int, Meta(ge=0, le=READ_AFTER_MAX)] | UnsetType = UNSET
+    keep_newest: Annotated[int, Meta(ge=0, le=KEEP_NEWEST_MAX)] | UnsetType = UNSET
 
 
 class SubscriptionKept(Shape, frozen=True):
@@ -145,6 +152,7 @@ class SubscriptionKept(Shape, frozen=True):
     full_text: bool
     reopen: bool
     read_after: int
+    keep_newest: int
 
 
 class Address(Body, frozen=True):
@@ -268,6 +276,7 @@ add_example(
         full_text=False,
         reopen=False,
         read_after=0,
+        keep_newest=0,
     )
 )
 add_example(Address(url="https://blog.example.org/new-feed"))
@@ -377,6 +386,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         full_text=None if body.full_text is UNSET else body.full_text,
         reopen=None if body.reopen is UNSET else body.reopen,
         read_after=None if body.read_after is UNSET else body.read_after,
+        keep_newest=None if body.keep_newest is UNSET else body.keep_newest,
     )
     private = now.private if body.private is UNSET else body.private
     if private != now.private:
@@ -393,6 +403,7 @@ def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) ->
         full_text=now.full_text,
         reopen=now.reopen,
         read_after=now.read_after,
+        keep_newest=now.keep_newest,
     )
 
 
