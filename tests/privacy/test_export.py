@@ -119,7 +119,7 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     services.folders.create(ann, "Empty")
     feed_id = db.entries.find_one({"_id": one})["feed_id"]
     services.subscriptions.update(ann, feed_id, title="My title", folder_ids=[inner.id])
-    services.statistics.switch(ann, True)
+    services.statistics.set_enabled(ann, True)
     services.reading.set_starred(ann, one, True)
     services.reading.set_starred(ann, two, True)
     services.tags.change_tags(ann, two, add=["Später", "Read later"])

@@ -118,15 +118,17 @@ def ann(services: Services) -> Actor:
 
 def test_a_persons_own_names_are_suggested(services: Services, ann: Actor) -> None:
     suggest = services.search_suggestions
-    assert [one.query for one in suggest.complete(ann, "x feed:guar")] == ['x feed:"The Guardian" ']
-    assert [one.query for one in suggest.complete(ann, "folder:morn")] == ['folder:"Morning news" ']
-    assert [one.name for one in suggest.complete(ann, "is:s")] == ["shared", "starred"]
-    assert [one.query for one in suggest.correct(ann, "x feed:gaurdian y")] == ['x feed:"The Guardian" y']
-    assert [one.query for one in suggest.correct(ann, "folder:mornign")] == ['folder:"Morning news"']
-    assert suggest.correct(ann, "feed:guardian folder:news tag:") == []
-    assert suggest.complete(add_user(services, "ben"), "feed:guar") == []
+    assert [one.query for one in suggest.find_completions(ann, "x feed:guar")] == ['x feed:"The Guardian" ']
+    assert [one.query for one in suggest.find_completions(ann, "folder:morn")] == ['folder:"Morning news" ']
+    assert [one.name for one in suggest.find_completions(ann, "is:s")] == ["shared", "starred"]
+    assert [one.query for one in suggest.find_corrections(ann, "x feed:gaurdian y")] == [
+        'x feed:"The Guardian" y'
+    ]
+    assert [one.query for one in suggest.find_corrections(ann, "folder:mornign")] == ['folder:"Morning news"']
+    assert suggest.find_corrections(ann, "feed:guardian folder:news tag:") == []
+    assert suggest.find_completions(add_user(services, "ben"), "feed:guar") == []
 
 
 def test_a_query_that_is_too_long_is_refused(services: Services, ann: Actor) -> None:
     with pytest.raises(InvalidError):
-        services.search_suggestions.complete(ann, "x" * 2000)
+        services.search_suggestions.find_completions(ann, "x" * 2000)

@@ -45,14 +45,14 @@ def test_nothing_is_counted_before_it_is_switched_on(
     services.reading.set_starred(ann, entries[0], True)
     assert services.statistics.list_days(ann, 30) is None
     assert db.readingdays.count_documents({}) == 0
-    services.statistics.switch(ann, True)
+    services.statistics.set_enabled(ann, True)
     assert today(services, ann) == (0, 0, 0)
 
 
 def test_what_is_read_starred_and_shared_is_counted_once(
     services: Services, ann: Actor, entries: list[int]
 ) -> None:
-    services.statistics.switch(ann, True)
+    services.statistics.set_enabled(ann, True)
     for _ in range(2):
         services.reading.mark(ann, entries[:2], True)
         services.reading.set_starred(ann, entries[0], True)
@@ -64,7 +64,7 @@ def test_what_is_read_starred_and_shared_is_counted_once(
 
 
 def test_marking_a_whole_list_counts_nothing(services: Services, ann: Actor, entries: list[int]) -> None:
-    services.statistics.switch(ann, True)
+    services.statistics.set_enabled(ann, True)
     services.reading.mark_all(ann, StreamRef(StreamKind.ALL))
     assert today(services, ann) == (0, 0, 0)
 
@@ -74,13 +74,13 @@ def test_switching_off_deletes_everything_of_this_user_alone(
 ) -> None:
     ben = add_user(services, "ben")
     for who in (ann, ben):
-        services.statistics.switch(who, True)
+        services.statistics.set_enabled(who, True)
         services.gateways.statistics._statistics.add(
             who.user_id, dt.date(2026, 1, 5), Counted.READ, 3, clock.now() + dt.timedelta(days=9)
         )
-    services.statistics.switch(ann, True)  # nothing new: nothing is deleted
+    services.statistics.set_enabled(ann, True)  # nothing new: nothing is deleted
     assert db.readingdays.count_documents({"user_id": ann.user_id}) == 1
-    services.statistics.switch(ann, False)
+    services.statistics.set_enabled(ann, False)
     assert db.readingdays.count_documents({"user_id": ann.user_id}) == 0
     assert db.readingdays.count_documents({"user_id": ben.user_id}) == 1
     services.reading.mark(ann, entries[:2], True)
@@ -88,7 +88,7 @@ def test_switching_off_deletes_everything_of_this_user_alone(
 
 
 def test_days_expire(services: Services, ann: Actor, entries: list[int], db: Any) -> None:
-    services.statistics.switch(ann, True)
+    services.statistics.set_enabled(ann, True)
     services.reading.mark(ann, entries[:1], True)
     (doc,) = db.readingdays.find()
     assert doc["expires"] - clock.now() > dt.timedelta(days=services.statistics.days)
@@ -96,7 +96,7 @@ def test_days_expire(services: Services, ann: Actor, entries: list[int], db: Any
 
 
 def test_more_days_than_are_kept_are_refused(services: Services, ann: Actor) -> None:
-    services.statistics.switch(ann, True)
+    services.statistics.set_enabled(ann, True)
     for days in (0, services.statistics.days + 1):
         with pytest.raises(InvalidError):
             services.statistics.list_days(ann, days)
@@ -106,7 +106,7 @@ def test_more_days_than_are_kept_are_refused(services: Services, ann: Actor) -> 
 def test_a_mark_succeeds_without_the_count(
     services: Services, ann: Actor, entries: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    services.statistics.switch(ann, True)
+    services.statistics.set_enabled(ann, True)
 
     def refuse(*args: object) -> None:
         raise StoreError

@@ -73,7 +73,7 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         services.tags.change_tags(ann, some[0], add=["Travel", "Japan"])
         services.tags.change_tags(ann, some[2], add=["Japan", "Recipes for spring"])
         services.tags.save_search(ann, "Art in Japan", "art japan is:unread")
-        services.statistics.switch(ann, True)
+        services.statistics.set_enabled(ann, True)
         for back in range(60):
             for what, count in zip(Counted, (back * 7 % 23, back % 4 // 3, back % 9 // 8), strict=True):
                 services.gateways.statistics.count(ann.user_id, what, count, NOW - dt.timedelta(days=back))

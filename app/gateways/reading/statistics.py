@@ -8,7 +8,7 @@ from app import logs
 from app.errors import StoreError
 from app.mappers.accounts.users import UserMapper
 from app.mappers.reading.statistics import StatisticsMapper
-from app.models.reading.statistics import Counted, DayCounts, find_day
+from app.models.reading.statistics import Counted, DayCounts, fill_days, find_day
 
 log = logs.get(__name__)
 
@@ -44,9 +44,10 @@ class StatisticsGateway:
         except StoreError as e:  # the mark itself matters more
             log.info("statistics_lost", user_id=user_id, error=type(e).__name__)
 
-    def find_since(self, user_id: int, first: dt.date) -> list[DayCounts]:
-        """Return the days with counts from this one on, the oldest first."""
-        return self._statistics.find_since(user_id, first)
+    def find_days(self, user_id: int, today: dt.date, days: int) -> list[DayCounts]:
+        """Return each of the last days, also those without counts, the oldest first."""
+        first = fill_days((), today, days)[0].day
+        return fill_days(self._statistics.find_since(user_id, first), today, days)
 
     def list_all(self, user_id: int) -> list[DayCounts]:
         """Return all days with counts, the oldest first."""
@@ -55,3 +56,4 @@ class StatisticsGateway:
     def remove_all(self, user_id: int) -> None:
         """Delete everything that was counted."""
         self._statistics.remove_all(user_id)
+        log.info("statistics_removed", user_id=user_id)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 
 class Counted(enum.StrEnum):
-    """What is counted."""
+    """The acts of a reader that are counted by day."""
 
     READ = "read"
     STARRED = "starred"

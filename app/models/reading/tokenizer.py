@@ -93,7 +93,7 @@ def find_word_spans(text: str) -> Iterator[tuple[int, int, list[str]]]:
 
 
 def _find_pair_spans(match: re.Match[str], found: list[str]) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield each of the pairs of a word with its place, if these can be told apart before folding."""
+    """Yield each of the pairs of a word with its place, if folding leaves them apart."""
     spans = list(_find_pieces(match[0]))
     words = [split_words(match[0][begin:end]) for begin, end in spans]
     if [piece for pieces in words for piece in pieces] != found:

@@ -41,7 +41,7 @@ class SearchSuggestions:
         self._subscriptions, self._streams = subscriptions, streams
         self._folders, self._tags = folders, tags
 
-    def complete(self, actor: Actor, text: str) -> list[Suggestion]:
+    def find_completions(self, actor: Actor, text: str) -> list[Suggestion]:
         """Return completions of the name that a query ends with, best first.
 
         Raises:
@@ -57,7 +57,7 @@ class SearchSuggestions:
             return []
         return complete_part(query, part, names, COMPLETIONS)
 
-    def correct(self, actor: Actor, text: str) -> list[Suggestion]:
+    def find_corrections(self, actor: Actor, text: str) -> list[Suggestion]:
         """Return queries in which the first name that nothing of the actor's has is replaced by near ones.
 
         Raises:

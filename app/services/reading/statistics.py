@@ -7,7 +7,7 @@ from app.errors import InvalidError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.statistics import StatisticsGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.statistics import DayCounts, fill_days, find_day
+from app.models.reading.statistics import DayCounts, find_day
 from app.services.access import require_permission
 
 log = logs.get(__name__)
@@ -37,10 +37,9 @@ class StatisticsService:
         if user is None or not user.preferences.statistics:
             return None
         today = find_day(clock.now(), user.preferences.time_zone)
-        first = fill_days((), today, days)[0].day
-        return fill_days(self._statistics.find_since(actor.user_id, first), today, days)
+        return self._statistics.find_days(actor.user_id, today, days)
 
-    def switch(self, actor: Actor, on: bool) -> None:
+    def set_enabled(self, actor: Actor, on: bool) -> None:
         """Begin to count, or stop and delete everything that was counted; twice is the same as once."""
         require_permission(actor, Permission.PREFERENCE_EDIT)
         user = self._accounts.find_user(actor.user_id)

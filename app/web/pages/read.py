@@ -267,7 +267,7 @@ def _find_saved(ref: StreamRef) -> SavedSearch | None:
 
 def _find_near(ref: StreamRef) -> Sequence[Suggestion]:
     """Return a search with names that nearly match, if it has one that nothing matches."""
-    return get_services().search_suggestions.correct(get_actor(), ref.query) if ref.query else ()
+    return get_services().search_suggestions.find_corrections(get_actor(), ref.query) if ref.query else ()
 
 
 def _list_groups(ref: StreamRef, tree: Tree, page: Page) -> list[Group] | None:

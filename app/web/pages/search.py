@@ -59,8 +59,8 @@ def show_typed() -> str:
     if not parse_query(query).is_empty:
         ref = StreamRef(StreamKind.SEARCH, query=query)
         page = services.reading.load_page(actor, StreamQuery(ref, Sort.NEWEST, limit=TYPED_ROWS, once=True))
-    names = services.search_suggestions.complete(actor, typed)
-    near = () if names else services.search_suggestions.correct(actor, query)
+    names = services.search_suggestions.find_completions(actor, typed)
+    near = () if names else services.search_suggestions.find_corrections(actor, query)
     return render_page("parts/typed.html", query=query, page=page, names=names, near=near)
 
 

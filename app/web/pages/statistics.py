@@ -26,7 +26,7 @@ class Switch:
 
 
 @bp.get("/settings/statistics")
-def show() -> str:
+def show_statistics() -> str:
     """Show the statistics, or what they would be if they were switched on."""
     service = get_services().statistics
     days = service.list_days(get_actor(), min(SUM_DAYS, service.days))
@@ -44,10 +44,10 @@ def show() -> str:
 
 
 @bp.post("/settings/statistics")
-def switch() -> Response:
+def set_statistics() -> Response:
     """Begin to count, or stop and delete what was counted."""
     form = forms.read_form(request, Switch)
-    get_services().statistics.switch(get_actor(), form.on)
+    get_services().statistics.set_enabled(get_actor(), form.on)
     words = _("Statistics are on") if form.on else _("Statistics are off, and their numbers are deleted")
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
     return make_response(redirect("/settings/statistics", 303))

@@ -63,4 +63,4 @@ def get_statistics(actor: Actor, query: StatisticsQuery) -> ReadingStatistics:
 )
 def switch_statistics(actor: Actor, body: StatisticsSwitch) -> None:
     """They are off at first. Turning them off deletes all numbers."""
-    get_services().statistics.switch(actor, body.on)
+    get_services().statistics.set_enabled(actor, body.on)

@@ -163,8 +163,12 @@ def suggest_searches(actor: Actor, query: TypedSearch) -> Suggestions:
     """For a query that ends with a name, such as `feed:gard`, and for names that nothing of yours has."""
     service, text = get_services().search_suggestions, query.query
     return Suggestions(
-        completions=tuple(Suggestion(name=s.name, query=s.query) for s in service.complete(actor, text)),
-        corrections=tuple(Suggestion(name=s.name, query=s.query) for s in service.correct(actor, text)),
+        completions=tuple(
+            Suggestion(name=s.name, query=s.query) for s in service.find_completions(actor, text)
+        ),
+        corrections=tuple(
+            Suggestion(name=s.name, query=s.query) for s in service.find_corrections(actor, text)
+        ),
     )
 
 
