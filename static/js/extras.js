@@ -1,9 +1,7 @@
 // Small behaviors: menus that close, and tools that load when they are needed.
 
 function menus(event) {
-  for (const menu of document.querySelectorAll("details.menu[open]")) {
-    if (!menu.contains(event.target)) menu.open = false;
-  }
+  for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = menu.contains(event.target);
 }
 
 // A command closes the menu of an article that it was in, and what it opens isn't covered.
@@ -17,7 +15,7 @@ function done(button) {
 // The script for moving items in the tree loads when the pointer or focus gets near the tree.
 function tools() {
   const tree = document.getElementById("tree");
-  let asked = null;
+  let asked;
   const load = (repeat) => {
     asked ??= import(tree.dataset.tool);
     asked.then(repeat, () => (asked = null));
@@ -47,6 +45,8 @@ export function start(act) {
   });
   document.addEventListener("keydown", (event) => {
     const menu = event.key === "Escape" && document.activeElement?.closest("details.menu[open]");
-    if (menu) (menu.open = false), menu.querySelector("summary").focus();
+    if (!menu) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
   });
 }

@@ -1,5 +1,6 @@
 // Arrow keys in the tree, which Tab reaches as one stop. Loads when the pointer or focus gets near the tree.
 import { all } from "./reader.js";
+import { isolate } from "./names.js";
 import { say } from "./toast.js";
 import * as menu from "./treemenu.js";
 import * as view from "./treeview.js";
@@ -74,7 +75,7 @@ function find(link, letter) {
   const from = links.indexOf(link) + (word.length === 1 ? 1 : 0);
   const found = [...links.slice(from), ...links.slice(0, from)].find((one) => nameOf(one).startsWith(word));
   if (found) view.focus(found);
-  else say(t("No name here starts with “{word}”", { word: typed }));
+  else say(t("No name here starts with “{word}”", { word: isolate(typed) }));
 }
 
 const ends = (at) => view.focus(order().at(at));

@@ -30,7 +30,7 @@ export function attach(item) {
   if (!item || menu.open || holder.parentElement === tree.shownOf(item)) return;
   if (holder.contains(document.activeElement)) return;
   if (!summary.firstChild) summary.append(picture("more"));
-  summary.setAttribute("aria-label", t("More actions for {name}", { name: tree.nameOf(item) }));
+  summary.setAttribute("aria-label", t("More actions for {name}", { name: tree.saidOf(item) }));
   tree.linkOf(tree.shownOf(item)).after(holder);
 }
 
@@ -162,8 +162,8 @@ function show(done, name, parent) {
   const link = make("a", { href: `/read/folder/${done.id}` }, make("span", { textContent: name, dir: "auto" }), make("b"));
   Object.assign(link.dataset, { stream: "", folder: done.id });
   const fold = make("summary", {}, picture("chevron"));
-  fold.setAttribute("aria-label", t("Feeds in {name}", { name }));
   const item = make("li", { className: "folder" }, link, make("details", { open: true }, fold, make("ul")));
+  fold.setAttribute("aria-label", t("Feeds in {name}", { name: tree.saidOf(item) }));
   item.dataset.id = done.id;
   const line = tree.kin(item, parent);
   if (line.length) line.at(-1).after(item);

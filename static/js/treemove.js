@@ -1,6 +1,7 @@
 // Moves feeds and folders in the tree: shown at once, sent, undone by "Undo" or if the server rejects the move.
 // Nodes are moved, never recreated, so open folders stay open and nothing scrolls.
 import * as counts from "./counts.js";
+import { isolate } from "./names.js";
 import { post } from "./net.js";
 import { toast } from "./toast.js";
 import * as view from "./treeview.js";
@@ -12,9 +13,8 @@ export const shownOf = (item) => view.shownOf(item);
 export const isFolder = (item) => item.classList.contains("folder");
 export const idOf = (item) => (item ? (linkOf(item).dataset.folder ?? linkOf(item).dataset.feed) : "");
 export const nameOf = (item) => linkOf(item).querySelector("span").textContent;
-const FOREIGN = document.dir === "rtl" ? /\p{Script=Latin}|\p{Script=Cyrillic}/u : /\p{Script=Arabic}|\p{Script=Hebrew}/u;
-// The name for a sentence, which it doesn't scramble if it runs in the other direction. As in app/web/view/i18n.py.
-export const saidOf = (item) => (FOREIGN.test(nameOf(item)) ? `\u2068${nameOf(item)}\u2069` : nameOf(item));
+// The name for a sentence.
+export const saidOf = (item) => isolate(nameOf(item));
 export const homeOf = (item) => item.parentElement.closest(".folder");
 export const listOf = (folder) => (folder ? view.listOf(folder) : root());
 export const itemOf = (node) => view.keptOf(node) ?? null;

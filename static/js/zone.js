@@ -4,11 +4,8 @@ const later = window.requestIdleCallback ?? setTimeout;
 
 function tell() {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  if (zone && !document.cookie.includes(`zone=${zone}`)) {
-    document.cookie = `zone=${zone}; path=/; max-age=34560000; samesite=lax`;
-  }
+  if (zone && !document.cookie.includes(`zone=${zone}`)) document.cookie = `zone=${zone}; path=/; max-age=34560000; samesite=lax`;
 }
 
-for (const kind of ["pointerdown", "keydown", "pagehide"]) {
-  addEventListener(kind, () => (kind === "pagehide" ? tell() : later(tell)), { once: true });
-}
+addEventListener("pagehide", tell);
+for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, () => later(tell), { once: true });

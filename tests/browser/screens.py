@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
@@ -12,7 +13,7 @@ from app.feeds.html.text import flatten_html
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from tests.support import corpus, importing, sharing, social, talking
-from tests.support.demo import Demo
+from tests.support.demo import NOW, Demo
 
 Path = str | Callable[[Demo], str]
 Prepare = Callable[[Page], None]
@@ -243,7 +244,9 @@ def _tree_move(page: Page) -> None:
 def _recent(demo: Demo) -> str:
     """Read a few entries one by one."""
     page = demo.services.reading.load_page(demo.ann, StreamQuery(StreamRef.parse("all"), Sort.NEWEST))
-    demo.services.reading.mark(demo.ann, [row.id for row in page.rows[9:1:-1]], True)
+    for number, row in enumerate(page.rows[9:1:-1]):
+        with clock.set_source(lambda minutes=74 - number * 9: NOW - dt.timedelta(minutes=minutes)):
+            demo.services.reading.mark(demo.ann, [row.id], True)
     return "/read/recent"
 
 
@@ -298,9 +301,9 @@ SCREENS: tuple[Screen, ...] = (
     Screen("shared-chain", _chain, stranger=True),
     Screen("tree", "/read"),
     Screen("list", "/read/all"),
-    Screen("article", lambda demo: f"/read/all?entry={demo.entry}"),
+    Screen("article", lambda demo: f"/read/folder/{demo.folders['Design']}?entry={demo.entry}"),
     Screen("view-list", "/read/all?view=list"),
-    Screen("view-expanded", "/read/all?view=expanded"),
+    Screen("view-expanded", lambda demo: f"/read/folder/{demo.folders['Programming']}?view=expanded"),
     Screen("view-menu", "/read/all", _view_menu, covers="#rows"),
     Screen("rows-compact", "/read/all?view=list&density=compact"),
     Screen("rows-cards", "/read/all?density=card"),

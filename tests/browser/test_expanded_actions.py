@@ -121,3 +121,33 @@ def test_without_scripts_the_actions_are_forms_and_links(visit: Visit, ann: Acto
     expect(_row(page, 0).locator(".act-line .own")).to_be_visible()
     _row(page, 0).get_by_label("Comments").click()
     expect(page.get_by_label("Your comment")).to_be_visible()
+
+
+@pytest.mark.parametrize("measure", ["narrow", "medium", "wide"])
+@pytest.mark.parametrize("size", [(390, 844), (1440, 900)])
+def test_a_row_ends_where_its_text_does(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int], measure: str
+) -> None:
+    site.services.accounts.set_preferences(ann, {"text_width": measure})
+    page = visit(login="ann", size=size)
+    page.goto(EXPANDED)
+    row = _row(page, 1)
+    text, sign = row.locator(".prose").first.bounding_box(), row.locator(".end .icon").last.bounding_box()
+    assert text
+    assert sign
+    assert sign["x"] + sign["width"] == pytest.approx(text["x"] + text["width"], abs=2)
+
+
+def test_a_checked_sign_says_that_an_entry_is_read(visit: Visit, ann: Actor) -> None:
+    """What is still to do has no color of something done."""
+    page = visit(login="ann")
+    page.goto(EXPANDED)
+    color = "(e) => getComputedStyle(e).color"
+    sign = _row(page, 1).locator("[data-act=read] .tool")
+    done = page.locator(".brand .icon").first.evaluate(color)
+    assert sign.get_attribute("aria-pressed") == "true"
+    assert sign.evaluate(color) != done
+    sign.click()
+    page.mouse.move(0, 0)
+    expect(sign).to_have_attribute("aria-pressed", "false")
+    assert sign.evaluate(color) == done

@@ -43,6 +43,15 @@ def ann(site: Site) -> Actor:
     return actor
 
 
+def _add_harbour(site: Site, actor: Actor, count: int = 5) -> None:
+    """Subscribe to a feed with more entries, in a folder of its own."""
+    url, names = "https://harbour.example/feed", [f"Ship {n}" for n in range(count)]
+    folder = site.services.folders.create(actor, "The Harbour").id
+    feed_id = site.services.subscriptions.subscribe(actor, url, folder_id=folder).subscription.feed_id
+    body = dated(rss("Harbour", [(name, "<p>Sails.</p>") for name in names]))
+    pull(site.services, [feed_id], {url: with_picture(body, names[0])})
+
+
 def dated(body: bytes) -> bytes:
     """Give the entries dates: the first is a minute old, each other one a minute older."""
     first, *items = body.split(b"<item>")
@@ -112,11 +121,42 @@ def test_sections_are_led_by_pictures(
 
 def test_the_wide_list_has_columns_in_reading_order(site: Site, visit: Visit, ann: Actor) -> None:
     page = show(visit, "/read/today?view=list", login="ann")
-    lead, *others = [edges(row) for row in page.locator("#rows .row").all()[:3]]
+    _add_harbour(site, ann)
+    page.reload()
+    rows = page.locator(".section:has-text('The Harbour') ~ li .row")
+    lead, *others = [edges(row) for row in rows.all()[:5]]
     assert lead["right"] < others[0]["left"] < others[1]["left"]
     assert others[0]["top"] == others[1]["top"]
     assert others[0]["height"] < lead["height"]
-    assert edges(page.locator(".section").nth(1))["top"] >= lead["bottom"]
+    assert others[2]["left"] == others[0]["left"]
+
+
+def test_a_section_of_few_rows_leaves_no_hole(site: Site, visit: Visit, ann: Actor) -> None:
+    for size in ((1440, 900), (1024, 768), (1920, 1080), (720, 900)):
+        page = show(visit, "/read/today?view=list", login="ann", size=size)
+        garden, town = page.locator(".section.few").all()[:2]
+        lead, *others = [edges(row) for row in page.locator("#rows .row").all()[:3]]
+        picture, title = (edges(page.locator("#rows .lead").first.locator(part)) for part in (".thumb", "h2"))
+        assert picture["right"] <= title["left"], size
+        assert abs(picture["top"] - title["top"]) <= 8, size
+        assert 1.7 < picture["width"] / picture["height"] < 1.8, size
+        assert edges(garden)["bottom"] <= lead["top"]
+        if size[0] >= 1440:
+            # Its two others stand beside it, one below the other, and the section ends with the picture.
+            assert lead["right"] < others[0]["left"]
+            assert size[0] > 1440 or others[0]["left"] == others[1]["left"]
+            assert edges(town)["top"] >= lead["bottom"]
+            assert others[1]["bottom"] <= lead["bottom"] + 8
+        assert page.evaluate("() => document.querySelector('.pane-list').scrollWidth <= innerWidth")
+
+
+def test_a_section_says_if_it_has_more_unread_than_it_shows(site: Site, visit: Visit, ann: Actor) -> None:
+    _add_harbour(site, ann, 40)
+    page = show(visit, login="ann")
+    counts = page.locator("#rows .section .num").all_text_contents()
+    assert sorted(count.partition(": ")[2] or count for count in counts) == [
+        "1 unread", "2 unread", "3 unread", "All 40 unread"
+    ]  # fmt: skip
 
 
 def test_today_is_first_and_keys_go_through_it(

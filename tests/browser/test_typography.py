@@ -104,6 +104,27 @@ def test_the_button_closes_what_it_opened(visit: Visit, ann: Actor) -> None:
     expect(page.locator("#look:popover-open")).to_have_count(0)
 
 
+@pytest.mark.parametrize("language", ["en", "de", "ru", "ar"])
+def test_on_a_phone_the_text_stays_in_sight_beside_its_choices(
+    site: Site, visit: Visit, ann: Actor, language: str
+) -> None:
+    site.services.accounts.set_preferences(ann, {"language": language})
+    page = visit(login="ann", size=PHONE)
+    _open(page)
+    page.locator("#article .article > header").evaluate("(e) => { e.style.paddingBottom = '350px'; }")
+    page.locator("#article button[data-key=look-text]").click()
+    box = page.locator("#look")
+    expect(box.locator("form")).to_be_visible()
+    at, text = box.bounding_box(), page.locator("#article .article > .prose p").first.bounding_box()
+    assert at
+    assert text
+    assert at["y"] >= PHONE[1] * 0.45 - 1
+    assert text["y"] <= at["y"] - 120
+    if language == "en":
+        assert box.evaluate("(e) => e.scrollHeight - e.clientHeight") == 0, "all choices are in sight"
+    assert box.evaluate("(e) => e.scrollWidth <= e.clientWidth")
+
+
 @pytest.mark.parametrize("size", [PHONE, (720, 900), (1024, 768), WIDE])
 @pytest.mark.parametrize("language", ["en", "ar"])
 def test_the_popover_fits_the_screen(

@@ -69,7 +69,9 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         some = [doc["_id"] for doc in newest.limit(8)]
         for entry in some[2:5]:
             services.reading.set_starred(ann, entry, True)
-        services.reading.mark(ann, some[4:], True)
+        for number, entry in enumerate(some[:3:-1]):
+            with clock.set_source(lambda hours=26 - 5 * number: NOW - dt.timedelta(hours=hours)):
+                services.reading.mark(ann, [entry], True)
         services.tags.change_tags(ann, some[0], add=["Travel", "Japan"])
         services.tags.change_tags(ann, some[2], add=["Japan", "Recipes for spring"])
         services.tags.save_search(ann, "Art in Japan", "art japan is:unread")

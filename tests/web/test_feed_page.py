@@ -228,6 +228,16 @@ def test_a_hidden_feed_is_in_its_folder_but_not_in_all(
     assert titles(services, reader, "all") == []
 
 
+def test_keeping_a_feed_private_is_explained_where_it_is_chosen(ann: Visitor, feed_id: int) -> None:
+    for wanted, words in (("1", "You can't share the entries"), ("0", "If you allow sharing again")):
+        box = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text).get_element_by_id("privacy")
+        assert words in box.text_content()
+        (value,) = box.xpath(".//input[@name='private']/@value")
+        assert value == wanted
+        assert (box.get("open") is not None) is (wanted == "0")
+        ann.post(f"/feeds/{feed_id}/private", {"private": wanted})
+
+
 def test_titles_open_the_original_page_if_wanted(
     services: Services, ann: Visitor, reader: Actor, feed_id: int
 ) -> None:

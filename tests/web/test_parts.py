@@ -7,6 +7,7 @@ import datetime as dt
 import hashlib
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,6 +66,25 @@ def test_the_bundle_refuses_what_it_does_not_know(source: str) -> None:
         bundle.bundle_javascript({"a": source}, "a")
 
 
+def test_a_bundled_stylesheet_keeps_its_strings_and_drops_idle_spaces() -> None:
+    css = (
+        '/* c */\n.a > .b,\n.c:hover { content: " · ; { ";  margin: 0 -1px }\n'
+        "@media (min-width: 9px) and (x) {\n  .d { inset: calc(1px + 2px); }\n}\n"
+    )
+    assert bundle.bundle_stylesheet([css]) == (
+        '.a > .b,.c:hover{content:" · ; { ";margin:0 -1px}'
+        "@media (min-width:9px) and (x){.d{inset:calc(1px + 2px)}}\n"
+    )
+
+
+def test_all_icons_of_templates_are_in_the_sprite() -> None:
+    sprite = set(re.findall(r'<symbol id="([\w-]+)"', (REPO / "static/img/sprite.svg").read_text()))
+    pages = [path.read_text() for path in (REPO / "app/web/templates").rglob("*.html")]
+    used = {name for page in pages for name in re.findall(r"\bicon\([\"']([\w-]+)[\"']\)", page)}
+    assert len(used) > 40
+    assert used <= sprite, used - sprite
+
+
 def test_a_screens_script_takes_what_runs_already_and_brings_the_rest() -> None:
     modules = {
         "app": 'import { t } from "./words.js";\nt();',
@@ -75,8 +95,8 @@ def test_a_screens_script_takes_what_runs_already_and_brings_the_rest() -> None:
     made = bundle.bundle_screen(modules, "app", "manager", source)
     assert "const m_words = globalThis.eventrModules.m_words;" in made
     assert "const t = 1" not in made
-    assert made.index("const m_drag = (") < made.index("const m_manager = (")
-    assert "globalThis.eventrModules = { m_words, m_app }" in bundle.bundle_javascript(modules, "app")
+    assert made.index("const m_drag = (") < made.index("grab(t);")
+    assert "globalThis.eventrModules = { m_words }" in bundle.bundle_javascript(modules, "app")
 
 
 def test_a_screen_never_has_the_name_of_a_module() -> None:

@@ -163,6 +163,37 @@ def test_an_entry_is_shown_where_its_list_is_gone(services: Services, ann: Visit
     assert "gone" not in _link(answer.text, "Back to the list")
 
 
+def test_lists_of_marks_say_how_many_entries_they_have(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    _feed(services, reader)
+    rows = services.reading.load_page(reader, StreamQuery(StreamRef.parse("all"))).rows
+    tag = services.tags.change_tags(reader, rows[0].id, add=["Later"])[0]
+    for path, count in (("starred", 2), (f"tag/{tag.id}", 1), ("recent", 3)):
+        for row in rows[:count]:
+            if path == "starred":
+                services.reading.set_starred(reader, row.id, True)
+            if path == "recent":
+                services.reading.mark(reader, [row.id], True)
+        (line,) = lxml.html.fromstring(ann.get(f"/read/{path}").text).xpath("//*[@class='sub']")
+        assert line.text_content() == ("1 entry" if count == 1 else f"{count} entries")
+    more = services.reading.load_page(reader, StreamQuery(StreamRef.parse("all"), limit=60)).rows
+    for row in more:
+        services.reading.set_starred(reader, row.id, True)
+    (line,) = lxml.html.fromstring(ann.get("/read/starred").text).xpath("//*[@class='sub']")
+    assert line.text_content() == "More than 50 entries"
+
+
+def test_one_action_at_the_end_of_an_entry_is_the_first_to_take(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    _feed(services, reader)
+    entry = services.reading.load_page(reader, StreamQuery(StreamRef.parse("all"))).rows[0].id
+    footer = lxml.html.fromstring(ann.get(f"/read/all?entry={entry}").text).xpath("//article/footer")[0]
+    (first,) = footer.xpath(".//*[contains(@class, 'primary')]")
+    assert first.text_content().strip() == "Next entry"
+
+
 def test_marking_works_by_forms(services: Services, ann: Visitor, reader: Actor) -> None:
     _feed(services, reader, 12)
     page = ann.get("/read/all").text

@@ -89,6 +89,10 @@ def test_nothing_found_offers_to_widen(ann: Visitor, garden: Actor) -> None:
     page = ann.get("/search?q=rose+feed:nowhere", follow_redirects=True)
     assert "No results" in page.text
     assert "/search?q=rose" in page.text
+    assert "Search only for:" in page.text
+    # Beside an empty list there is nothing to select.
+    assert "No entry selected" not in page.text
+    assert "No entry selected" in ann.get("/search?q=rose", follow_redirects=True).text
 
 
 @pytest.mark.parametrize("path", ["/read/search/", "/read/search/%%%", "/read/search/AAAA", "/read/tag/5"])

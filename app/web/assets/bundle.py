@@ -24,6 +24,11 @@ _NAME = re.compile(r"^export (?:async function|function|const|class) (\w+)", re.
 _SHARED = "globalThis.eventrModules"
 _COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*?(?:.|\n)*?\*/)[ \t]*\n", re.M)
 _INDENT = re.compile(r"^[ \t]+", re.M)
+_BLANK = re.compile(r"\A\n*|\n{2,}")
+#: A stylesheet's strings, which stay as they are, and the spaces that say nothing.
+_STRING = re.compile(r'("[^"\n]*")')
+_SPACES = re.compile(r"\s+")
+_EMPTY = re.compile(r" ?([{};]) ?|(:|,) ")
 
 
 def bundle_javascript(modules: Mapping[str, str], entry: str) -> str:
@@ -33,7 +38,7 @@ def bundle_javascript(modules: Mapping[str, str], entry: str) -> str:
         ValueError: An import doesn't follow the convention, or imports form a cycle.
     """
     order = _order(modules, entry)
-    names = ", ".join(map(_variable, order))
+    names = ", ".join(_variable(name) for name in order if _NAME.search(modules[name]))
     return "".join(_wrapped(name, modules[name]) for name in order) + f"{_SHARED} = {{ {names} }};\n"
 
 
@@ -53,7 +58,8 @@ def bundle_screen(modules: Mapping[str, str], entry: str, name: str, source: str
         raise ValueError(f"static/js/screens/{name}.js has the name of a module")
     running = _order(modules, entry)
     order = _order({**modules, name: source}, name)
-    taken = "".join(f"const {_variable(n)} = {_SHARED}.{_variable(n)};\n" for n in order if n in running)
+    shared = [n for n in order if n in running and _NAME.search(modules[n])]
+    taken = "".join(f"const {_variable(n)} = {_SHARED}.{_variable(n)};\n" for n in shared)
     own = {**modules, name: source}
     return taken + "".join(_wrapped(n, own[n]) for n in order if n not in running)
 
@@ -80,8 +86,10 @@ def _wrapped(name: str, source: str) -> str:
     body = _EXPORT.sub("", body)
     if re.search(r"^(?:import|export)\b", body, re.M):
         raise ValueError(f"static/js/{name}.js has an import or export that the bundle does not know")
-    body = _INDENT.sub("", _COMMENT.sub("", body))
-    return f"const {_variable(name)} = (() => {{\n{body}\nreturn {{ {exports} }};\n}})();\n"
+    body = _BLANK.sub("\n", _INDENT.sub("", _COMMENT.sub("", body)))
+    if not exports:
+        return f"(() => {{{body}}})();\n"
+    return f"const {_variable(name)} = (() => {{{body}return {{ {exports} }};\n}})();\n"
 
 
 def _variable(name: str) -> str:
@@ -89,6 +97,8 @@ def _variable(name: str) -> str:
 
 
 def bundle_stylesheet(parts: list[str]) -> str:
-    """Return one stylesheet without comments and indentation."""
+    """Return one stylesheet without comments and without spaces that say nothing."""
     css = re.sub(r"/\*.*?\*/", "", "".join(parts), flags=re.S)
-    return re.sub(r"\s*\n\s*", "\n", css).strip() + "\n"
+    pieces = _STRING.split(css)
+    pieces[::2] = [_EMPTY.sub(r"\1\2", _SPACES.sub(" ", piece)) for piece in pieces[::2]]
+    return "".join(pieces).replace(";}", "}").strip() + "\n"

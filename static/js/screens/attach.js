@@ -1,4 +1,5 @@
 // Adds pictures to a form: chosen, pasted or dropped ones are uploaded by tus 1.0 and described before it is sent.
+import { isolate } from "../names.js";
 import { offline } from "../net.js";
 import { csrf } from "../trusted.js";
 import { t } from "../words.js";
@@ -57,7 +58,7 @@ async function add(place, file) {
   const row = place.querySelector("template").content.firstElementChild.cloneNode(true);
   const state = row.querySelector("[data-state]"), form = place.closest("form");
   list.append(row);
-  state.textContent = t("Uploading {name}…", { name: file.name });
+  state.textContent = t("Uploading {name}…", { name: isolate(file.name) });
   setBusy(form, 1);
   try {
     const id = await upload(file);

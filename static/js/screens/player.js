@@ -1,6 +1,7 @@
 // Plays recordings in a bar that stays while the page shows other things. Videos and players of other sites play
 // where they stand. Loads with the first click on a player. No site gets a request before that click (H07).
 import { register } from "../actions.js";
+import { isolate } from "../names.js";
 import { post } from "../net.js";
 import { say, toast } from "../toast.js";
 import { t, tn } from "../words.js";
@@ -262,7 +263,8 @@ function mark() {
 }
 
 function name(made, playing, title) {
-  const label = playing ? t("Pause: {title}", { title }) : t("Play: {title}", { title });
+  const said = isolate(title);
+  const label = playing ? t("Pause: {title}", { title: said }) : t("Play: {title}", { title: said });
   made.setAttribute("aria-label", label);
   made.title = label;
   made.querySelector("use").setAttribute("href", `${sprite}#${playing ? "pause" : "play"}`);

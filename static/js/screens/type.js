@@ -10,6 +10,8 @@ const THEMES = { auto: t("System"), light: t("Light"), sepia: t("Sepia"), dark: 
 const [SMALLEST, LARGEST] = [16, 24];
 const BUTTONS = '[data-key="look-text"]';
 const EDGE = 8;
+// As much of the text is in sight above the box, if there is as much.
+const SEEN = 120;
 const box = document.createElement("div");
 const buttons = () => [...document.querySelectorAll(BUTTONS)];
 const form = () => box.querySelector("form");
@@ -53,6 +55,20 @@ function place() {
   box.style.insetInlineEnd = `${Math.max(EDGE, Math.min(end, most))}px`;
 }
 
+// On a phone the box covers the lower half: the text that it changes goes to the upper one.
+function bare() {
+  const pane = document.getElementById("article");
+  const words = document.createTreeWalker(pane, NodeFilter.SHOW_TEXT);
+  const isOfText = ({ data, parentElement }) => data.trim() && parentElement.closest(".article > .prose");
+  while (words.nextNode() && !isOfText(words.currentNode));
+  const range = document.createRange();
+  range.selectNodeContents(words.currentNode);
+  const { top } = range.getBoundingClientRect();
+  if (below.matches && isOfText(words.currentNode) && top > box.getBoundingClientRect().top - SEEN) {
+    pane.scrollTop += top - pane.querySelector(".bar").getBoundingClientRect().bottom - EDGE;
+  }
+}
+
 async function fetchForm() {
   if (!(await load("/settings/look", box.id)) || !form()) return false;
   const style = box.querySelector("link");
@@ -74,6 +90,7 @@ async function open() {
   box.showPopover();
   place();
   form().querySelector(":checked").focus({ preventScroll: true });
+  bare();
 }
 
 function wear(theme) {
