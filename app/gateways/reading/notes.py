@@ -35,24 +35,16 @@ class NoteGateway:
     def __init__(
         self, *, cells: Cells, marks: MarkMapper, entries: EntryMapper, removals: RemovalMapper
     ) -> None:
-        self._cells, self._marks, self._entries, self._removals = cells, marks, entries, removals
-
-    def find(self, user_id: int, entry_id: int) -> Note | None:
-        """Return a user's note on an entry that isn't a share; None: there is none."""
-        return self._marks.find_note(user_id, entry_id)
-
-    def list_notes(self, user_id: int, after: tuple[dt.datetime, int] | None, limit: int) -> Sequence[Note]:
-        """Return a user's notes, latest first, after the one with this time and entry."""
-        return self._marks.find_notes(user_id, after, limit)
+        self._cells, self.marks, self._entries, self.removals = cells, marks, entries, removals
 
     def iter_notes(self, user_id: int, batch: int) -> Iterator[Sequence[Note]]:
         """Yield all of a user's notes in batches, latest first."""
         after: tuple[dt.datetime, int] | None = None
-        while found := self._marks.find_notes(user_id, after, batch):
+        while found := self.marks.find_notes(user_id, after, batch):
             yield found
             after = found[-1].at, found[-1].entry_id
 
-    def change(
+    def change_note(
         self, user_id: int, entry: EntryKey, change: Callable[[Note], Note], now: dt.datetime
     ) -> NoteChange:
         """Change a user's note on an entry, or begin or end it; an empty note is deleted.
@@ -67,7 +59,7 @@ class NoteGateway:
         """
 
         def write_note(session: Session) -> NoteChange:
-            before = self._marks.find_note(user_id, entry.id, session)
+            before = self.marks.find_note(user_id, entry.id, session)
             blank = Note(entry.id, entry.feed_id, "", (), now, now)
             after = change(before or blank)
             if len(after.quotes) > QUOTES_MAX:
@@ -77,9 +69,9 @@ class NoteGateway:
             if (before or blank)._replace(edited=now) == after._replace(edited=now):
                 return NoteChange(before, before)
             if after.is_empty:
-                by = -int(self._marks.remove_note(user_id, entry.id, session))
+                by = -int(self.marks.remove_note(user_id, entry.id, session))
             else:
-                by = int(self._marks.set_note(user_id, after._replace(edited=now), session))
+                by = int(self.marks.set_note(user_id, after._replace(edited=now), session))
             if by and not self._entries.change_star_count(entry.feed_id, entry.id, by, session) and by > 0:
                 raise NotFoundError(entry_id=entry.id)  # retention was faster
             return NoteChange(before, None if after.is_empty else after._replace(edited=now))
@@ -94,7 +86,7 @@ class NoteGateway:
     def keep_undo(self, user_id: int, note: Note, expires: dt.datetime) -> str:
         """Keep a note as it was before a removal; return a token for :meth:`find_removed`."""
         token = secrets.token_urlsafe(16)
-        self._removals.add(Removal(token, user_id, note=note), expires)
+        self.removals.add(Removal(token, user_id, note=note), expires)
         return token
 
     def find_removed(self, user_id: int, token: str, now: dt.datetime) -> Note:
@@ -103,14 +95,10 @@ class NoteGateway:
         Raises:
             NotFoundError: the token has expired, was used, or isn't the user's.
         """
-        removal = self._removals.find(user_id, token, now)
+        removal = self.removals.find(user_id, token, now)
         if removal is None or removal.note is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         return removal.note
-
-    def remove_undo(self, user_id: int, token: str) -> None:
-        """Delete an undo that was used."""
-        self._removals.remove(user_id, token)
 
 
 def restore_parts(note: Note, was: Note) -> Note:

@@ -58,7 +58,7 @@ class NoteService:
             NotFoundError: there is no such entry, or the actor may not see it.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        return self._notes.find(actor.user_id, self._get_key(actor, entry_id).id)
+        return self._notes.marks.find_note(actor.user_id, self._get_key(actor, entry_id).id)
 
     def _get_key(self, actor: Actor, entry_id: int) -> EntryKey:
         return self._entries.get_kept_key(actor.user_id, check_id(entry_id, "entry_id"))
@@ -126,13 +126,13 @@ class NoteService:
         if note is not None:
             changes["note"] = check_words(note, "note", limit=NOTE_MAX)
 
-        def edit(old: Note) -> Note:
+        def replace(old: Note) -> Note:
             if all(quote.id != quote_id for quote in old.quotes):
                 raise NotFoundError(quote=quote_id)
             quotes = (q._replace(**changes) if q.id == quote_id else q for q in old.quotes)
             return old._replace(quotes=tuple(quotes))
 
-        done = self._change(actor, entry_id, edit).after
+        done = self._change(actor, entry_id, replace).after
         return next(quote for quote in (done.quotes if done else ()) if quote.id == quote_id)
 
     def remove_quote(self, actor: Actor, entry_id: int, quote_id: str) -> str | None:
@@ -143,10 +143,10 @@ class NoteService:
         """
         quote_id = check_text(quote_id, "quote", limit=TOKEN_MAX)
 
-        def drop(old: Note) -> Note:
+        def remove(old: Note) -> Note:
             return old._replace(quotes=tuple(quote for quote in old.quotes if quote.id != quote_id))
 
-        return self._remove(actor, entry_id, drop)
+        return self._remove(actor, entry_id, remove)
 
     def remove_note(self, actor: Actor, entry_id: int) -> str | None:
         """Remove a note with all its passages; return a token for :meth:`restore`; None: there was none.
@@ -193,8 +193,8 @@ class NoteService:
         token, now = check_text(token, "token", limit=TOKEN_MAX), clock.now()
         was = self._notes.find_removed(actor.user_id, token, now)
         key = EntryKey(was.entry_id, was.feed_id, 0, 0)
-        done = self._notes.change(actor.user_id, key, lambda note: restore_parts(note, was), now)
-        self._notes.remove_undo(actor.user_id, token)
+        done = self._notes.change_note(actor.user_id, key, lambda note: restore_parts(note, was), now)
+        self._notes.removals.remove(actor.user_id, token)
         self._record(actor, was.entry_id)
         return done.after or was
 
@@ -207,7 +207,7 @@ class NoteService:
             after: (``at``, entry) of the note before the first.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        found = self._notes.list_notes(actor.user_id, after, min(limit, PAGE_MAX))
+        found = self._notes.marks.find_notes(actor.user_id, after, min(limit, PAGE_MAX))
         return self._name(actor, found)
 
     def write_markdown(self, actor: Actor, heading: str) -> Iterator[str]:
@@ -229,7 +229,7 @@ class NoteService:
     def _change(self, actor: Actor, entry_id: int, change: _Change) -> NoteChange:
         require_permission(actor, Permission.TAG_EDIT)
         key = self._get_key(actor, entry_id)
-        done = self._notes.change(actor.user_id, key, change, clock.now())
+        done = self._notes.change_note(actor.user_id, key, change, clock.now())
         if done.before != done.after:
             self._record(actor, key.id)
             log.info("noted", user_id=actor.user_id, entry_id=key.id, removed=done.after is None)

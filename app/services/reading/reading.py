@@ -332,7 +332,9 @@ class ReadingService:
             markable=sources.can_mark(entry.feed_id),
             icon=card.picture if card else None,
             feed_url=card.url if card else None,
-            note=self._notes.find(actor.user_id, root) if any(m.noted for m in marks.values()) else None,
+            note=self._notes.marks.find_note(actor.user_id, root)
+            if any(m.noted for m in marks.values())
+            else None,
             saved=card is not None and card.saved and source in sources.subscriptions,
             always_full=source in sources.subscriptions and sources.subscriptions[source].full_text,
         )
