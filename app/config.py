@@ -369,6 +369,14 @@ class Settings:
         "Searches for feeds by words that one user may make per minute; each typed letter may be one",
         _between(1, 1e6),
     )
+    crawls_running: int = _row(
+        20,
+        (
+            "Sites that are crawled at the same time, because someone looked for their feed in vain: at most "
+            "30 requests per site, 5 seconds apart; 0: no site is crawled"
+        ),
+        _between(0, 1000),
+    )
     findable_readers: int = _row(
         2,
         (

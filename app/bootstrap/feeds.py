@@ -9,6 +9,7 @@ from app.bootstrap.notifications import NotificationServices
 from app.feeds.websub import subscriber
 from app.runtime.lazy import lazy
 from app.services.feeds.chapters import ChapterService
+from app.services.feeds.crawls import CrawlService
 from app.services.feeds.discovery import DiscoveryService
 from app.services.feeds.feed_search import FeedSearchService
 from app.services.feeds.orphans import OrphanService
@@ -122,6 +123,17 @@ class FeedServices(NotificationServices, MediaServices):
             limiter=self.limiter,
             fetch_budget=self.fetch_budget,
             settings=self.settings,
+            crawls=self.crawls,
+        )
+
+    @lazy
+    def crawls(self) -> CrawlService:
+        """Crawls of sites for feeds; for workers and the updater, too."""
+        return CrawlService(
+            self.gateways.crawls,
+            self.jobs,
+            self.notifier.notify_feed_found,
+            running=self.settings.crawls_running,
         )
 
     @lazy

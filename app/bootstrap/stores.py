@@ -18,6 +18,7 @@ from app.gateways.discussion.comments import DiscussionGateway
 from app.gateways.discussion.moderation import ModerationGateway
 from app.gateways.feeds import entry_bodies
 from app.gateways.feeds.chapters import ChapterGateway
+from app.gateways.feeds.crawls import CrawlGateway
 from app.gateways.feeds.discoveries import DiscoveryGateway
 from app.gateways.feeds.entry_writer import EntryWriter
 from app.gateways.feeds.feed_merge import FeedMerger
@@ -103,6 +104,7 @@ from app.mappers.discussion.comments import CommentMapper
 from app.mappers.discussion.likes import LikeMapper
 from app.mappers.discussion.reactions import ReactionMapper
 from app.mappers.feeds.chapters import ChapterMapper
+from app.mappers.feeds.crawls import CrawlMapper
 from app.mappers.feeds.discoveries import DiscoveryMapper
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feed_words import FeedWordsMapper
@@ -225,6 +227,7 @@ class Mappers:
         self.robots = RobotsMapper(database)
         self.feed_words = FeedWordsMapper(cells)
         self.page_lists = PageListMapper(database)
+        self.crawls = CrawlMapper(database)
         self.discoveries = DiscoveryMapper(database)
         self.websubs = WebsubMapper(database)
         self.hubs = HubMapper(database)
@@ -483,6 +486,7 @@ class Gateways:
             feeds=m.feeds,
             lists=m.feed_lists,
             imports=m.imports,
+            crawls=m.crawls,
             searches=m.searches,
             entries=self.entries,
             visibility=self.visibility,
@@ -525,6 +529,7 @@ class Gateways:
             m.entries, m.feeds, m.subscriptions, entry_bodies.make_sanitizer(settings), self.saved_pages
         )
         self.robots = RobotsGateway(m.robots)
+        self.crawls = CrawlGateway(m.crawls, self.robots, Limits.from_settings(settings))
         self.page_lists = PageListGateway(m.page_lists, Limits.from_settings(settings))
         self.feed_search = FeedSearchGateway(
             m.feed_words, m.subscriptions, min_readers=settings.findable_readers

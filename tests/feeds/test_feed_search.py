@@ -380,3 +380,21 @@ def test_sleeping_and_failing_feeds_count_less() -> None:
 def test_hosts_and_beginnings_are_split_as_queries_are() -> None:
     assert split_host("https://www.blog.example.org/a", "https://example.org/") == ("blog", "example", "org")
     assert make_prefixes(["abc", "ab", "x" * 12]) == ["a", "ab", "abc", *("x" * n for n in range(1, 11))]
+
+
+def test_a_search_reads_only_the_words_that_begin_like_it(services: Services, db: Any) -> None:
+    """A pattern with a flag would make MongoDB compare all words of all feeds."""
+    ann = add_user(services, "ann")
+    many = [FeedWords(feed_id=n, title=(f"title{n}",), about=(f"about{n}", "zebra")) for n in range(1, 301)]
+    services.mappers.feed_words.store_words(many)
+    db.command("profile", 2)
+    try:
+        for text in ("abou", "about17", "zeb", "nowhere", "zebra about2"):
+            services.feed_search.find(ann, text)
+    finally:
+        db.command("profile", 0)
+    reads = list(db.system.profile.find({"ns": f"{db.name}.feedwords"}))
+    assert len(reads) >= 10
+    assert all(one["planSummary"].startswith("IXSCAN") for one in reads), reads
+    # At most one key for each of the limited results, and a few beside.
+    assert max(one["keysExamined"] for one in reads) <= 2 * gateway.CANDIDATES + 10

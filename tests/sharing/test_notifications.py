@@ -427,6 +427,9 @@ def test_each_kind_can_be_switched_off(
     search = people.services.tags.save_search(ann, "", "words")
     people.services.tags.set_search_notify(ann, search.id, True)
     people.services.notifier.notify_search(ann.user_id, search.id, share.of.feed_id, 1, clock.now())
+    crawl = people.services.crawls.request_crawl(ann, "town.example")
+    assert crawl is not None
+    people.services.notifier.notify_feed_found(ann.user_id, crawl.id)
     _break(people, share.of.feed_id, 30)
     kinds = {name for name, *_ in told(people, ann)}
     assert kinds == {k.value for k in wanted}

@@ -123,8 +123,9 @@ def test_the_switches_of_devices_are_kept(ann: Visitor, services: Services) -> N
 
     assert {n for n, on in switches().items() if on} == {
         *("push_comment", "push_reply", "push_mention", "push_request", "push_entries", "push_search"),
+        "push_found",
     }
-    assert len(switches()) == 11
+    assert len(switches()) == 12
     ann.post(PAGE, {"notify_like": "1", "push_like": "1"})
     assert {n for n, on in switches().items() if on} == {"push_like"}
 

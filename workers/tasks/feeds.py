@@ -85,6 +85,12 @@ async def read_page_lists(ctx: Context, *, key: int) -> dict[str, object]:
     return dict(await ctx.services.page_lists.run(key, ctx.fetcher))
 
 
+@register_task(Task.CRAWL, timeout=90)
+async def crawl_site(ctx: Context, *, crawl_id: int) -> dict[str, object]:
+    """Send the next request of a crawl."""
+    return dict(await ctx.services.crawls.run(crawl_id, ctx.fetcher))
+
+
 @register_task(Task.RETAIN)
 def apply_retention(ctx: Context, *, feed_id: int) -> int:
     """Delete a feed's oldest entries beyond the number that is kept."""

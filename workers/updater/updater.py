@@ -404,6 +404,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         services.retention_budget.find_due_jobs,
         services.auto_read.find_due_jobs,
         services.feed_search.find_due_jobs,
+        services.crawls.find_due_jobs,
         services.media_cleaning.find_due_jobs,
         services.upload_upkeep.find_due_jobs,
         services.secrecy.find_due_jobs,

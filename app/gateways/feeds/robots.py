@@ -14,6 +14,8 @@ from app.models.feeds.fetched import Fetched
 KEPT, RETRY = dt.timedelta(days=1), dt.timedelta(hours=1)
 #: Longest rules in bytes; the rest counts as missing (RFC 9309 §2.5).
 MAX_RULES: Final = 500 << 10
+#: Longest pause between two requests that counts, in seconds.
+MAX_PAUSE: Final = 3600.0
 #: The name by which rules are looked up.
 AGENT: Final = "Eventr"
 
@@ -30,6 +32,12 @@ class RobotsGateway:
         if not is_known:
             return None
         return rules is not None and _is_allowed(rules, url)
+
+    def get_pause(self, url: str, now: dt.datetime) -> dt.timedelta:
+        """Return the time that a site wants between two requests; 0: it states none, or isn't known."""
+        _, rules = self._robots.find(_get_origin(url), now)
+        seconds = import_module("protego").Protego.parse(rules).crawl_delay(AGENT) if rules else None
+        return dt.timedelta(seconds=min(max(float(seconds or 0), 0.0), MAX_PAUSE))
 
     def get_address(self, url: str) -> str:
         """Return the address of the rules for a page."""

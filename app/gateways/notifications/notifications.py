@@ -23,6 +23,7 @@ from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.comments import CommentMapper
 from app.mappers.discussion.reactions import ReactionMapper
+from app.mappers.feeds.crawls import CrawlMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.notifications.notifications import KEPT, NotificationMapper
@@ -59,14 +60,14 @@ EXCERPT = 80
 _SAID = (NotificationKind.COMMENT, NotificationKind.REPLY, NotificationKind.MENTION)
 #: Kinds with one event per subject.
 _COUNTED = (NotificationKind.ENTRIES, NotificationKind.SEARCH)
-_ONCE = (NotificationKind.MENTION, NotificationKind.IMPORT)
+_ONCE = (NotificationKind.MENTION, NotificationKind.IMPORT, NotificationKind.FOUND)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Known:
     """The visible subjects and people of rows; ``likers`` and ``asking`` newest first.
 
-    ``feeds``, ``searches``: those for which the reader asked for notifications.
+    ``feeds``, ``searches``: those for which the reader asked for notifications. ``crawls``: sites by crawl.
     """
 
     seen: Mapping[int, Share]
@@ -76,6 +77,7 @@ class _Known:
     faces: Mapping[int, PersonSummary]
     feeds: frozenset[int]
     searches: frozenset[int]
+    crawls: Mapping[int, str]
 
 
 class NotificationGateway:
@@ -103,6 +105,7 @@ class NotificationGateway:
         lists: FeedListMapper,
         imports: ImportMapper,
         searches: SavedSearchMapper,
+        crawls: CrawlMapper,
         entries: EntryGateway,
         visibility: VisibilityGateway,
         outbox: OutboxMapper,
@@ -116,7 +119,7 @@ class NotificationGateway:
         self._shares, self._ties, self._users = shares, relationships, users
         self._subscriptions, self._feeds, self._lists = subscriptions, feeds, lists
         self._imports, self._entries, self._sight, self._outbox = imports, entries, visibility, outbox
-        self._searches = searches
+        self._searches, self._crawls = searches, crawls
         self._keep, self._most, self._rows = keep_for, limit, rows
         self._broken, self._likes_most = failing_after, likes_limit
 
@@ -352,7 +355,13 @@ class NotificationGateway:
         alerts = any(n.kind is NotificationKind.SEARCH for n in notes)
         searches = self._searches.find_by_user(user_id) if alerts else []
         alerting = frozenset(one.id for one in searches if one.notify)
-        return _Known(seen, comments, likers, asking, faces, notified, alerting)
+        crawls = self._find_crawled(notes)
+        return _Known(seen, comments, likers, asking, faces, notified, alerting, crawls)
+
+    def _find_crawled(self, notes: Sequence[NotificationRow]) -> dict[int, str]:
+        """Return the sites in which feeds were found, by the id of the crawl; the older ones have expired."""
+        crawls = [n.subject for n in notes if n.kind is NotificationKind.FOUND]
+        return self._crawls.find_hosts(crawls) if crawls else {}
 
     def _titled(self, user_id: int, notes: Sequence[NotificationRow]) -> tuple[NotificationRow, ...]:
         shares = self._shares.find_many(list({n.share_id for n in notes if n.share_id}))
@@ -375,7 +384,7 @@ class NotificationGateway:
             dataclasses.replace(
                 n, title=names.get(n.subject, "") if n.kind in named else titles.get(n.share_id, "")
             )
-            if n.kind is not NotificationKind.SEARCH
+            if n.kind not in (NotificationKind.SEARCH, NotificationKind.FOUND)
             else n
             for n in notes
         )
@@ -472,6 +481,9 @@ def _seen(note: NotificationRow, known: _Known) -> NotificationRow | None:
             return note
         case NotificationKind.ENTRIES:
             return note if note.subject in known.feeds else None
+        case NotificationKind.FOUND:
+            site = known.crawls.get(note.subject)
+            return dataclasses.replace(note, title=site) if site else None
         case NotificationKind.SEARCH:
             return note if note.subject in known.searches else None
         case kind if kind.is_about_share and note.share_id not in known.seen:

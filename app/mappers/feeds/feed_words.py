@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from bson.int64 import Int64
+from bson.regex import Regex
 from pymongo import DESCENDING, ReplaceOne
 from pymongo.collection import Collection
 
@@ -176,7 +177,8 @@ class FeedWordsMapper:
         exact = self._words.find({"words": {"$all": list(query)}}, _SHOWN)
         found = {doc["_id"]: doc for doc in exact.sort("score", DESCENDING).limit(limit)}
         if len(found) < limit and len(last) >= WEAK_PREFIX:
-            start: list[Any] = [re.compile("^" + re.escape(last))]
+            # Not re.compile: its flag for Unicode would make MongoDB read the whole index.
+            start: list[Any] = [Regex("^" + re.escape(last))]
             longer = self._words.find({"words": {"$all": whole + start}}, _SHOWN).limit(limit)
             found |= {doc["_id"]: doc for doc in longer}
         return [_parse(doc) for doc in found.values()]

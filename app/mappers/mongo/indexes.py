@@ -413,6 +413,20 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("starts", _UP), ("score", _DOWN)], name="starts"),
         IndexModel([("words", _UP), ("score", _DOWN)], name="words"),
     ],
+    "crawls": [
+        # One crawl per site.
+        IndexModel([("host", _UP)], name="host", unique=True),
+        # The updater: only crawls that haven't ended.
+        IndexModel([("next_at", _UP)], name="next", partialFilterExpression={"next_at": {"$type": "date"}}),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
+    "crawl_askers": [
+        # The people who are notified of a result, once each.
+        IndexModel([("crawl_id", _UP), ("user_id", _UP)], name="crawl_user", unique=True),
+        # Erasure.
+        IndexModel([("user_id", _UP)], name="user"),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "pagelists": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "robots": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "chapters": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],

@@ -58,12 +58,12 @@ PLACEMENTS: dict[str, Placement] = {
     # Accounts: sessions and tokens are looked up by their secret, before their user is known.
     **_put(Home.HOME, "_id", "users"),
     **_put(Home.HOME, "user_id", "sessions", "tokens", "resets", "devices", "profiles", "ties", "reports",
-           "shares", "likes", "comments", "comment_undos", "files", "uploads", "hubsubs"),
+           "crawl_askers", "shares", "likes", "comments", "comment_undos", "files", "uploads", "hubsubs"),
     **_put(Home.HOME, "_id", "usage"),
     **_put(Home.HOME, "by", "invites"),
     # Feeds and what their fetching leaves.
     **_put(Home.HOME, "_id", "feeds", "discoveries", "chapters", "sources", "blobs", "trends", "orphans",
-           "feedwords", "packs", "pagelists", "robots", "twins",
+           "crawls", "feedwords", "packs", "pagelists", "robots", "twins",
            "systemkeys", "import_slots", "index_removals", "index_state", "media_cleaning", "later_dead",
            "retention"),
     **_put(Home.HOME, "feed_id", "websubs"),

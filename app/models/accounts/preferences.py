@@ -84,6 +84,7 @@ class Preferences:
     notify_feed: bool = True
     notify_entries: bool = True
     notify_search: bool = True
+    notify_found: bool = True
     push_follower: bool = False
     push_request: bool = True
     push_reshare: bool = False
@@ -95,6 +96,7 @@ class Preferences:
     push_export: bool = False
     push_entries: bool = True
     push_search: bool = True
+    push_found: bool = True
     keys: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     keys_before: Mapping[str, str] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
 

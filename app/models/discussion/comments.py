@@ -143,6 +143,7 @@ class NotificationKind(enum.StrEnum):
     FEED = "feed"
     ENTRIES = "entries"
     SEARCH = "search"
+    FOUND = "found"
 
     @property
     def setting(self) -> str:
@@ -174,7 +175,7 @@ class NotificationRow:
     """One notification, which combines similar events.
 
     Attributes:
-        subject: id of the share, comment, import, feed or saved search; 0: the user.
+        subject: id of the share, comment, import, feed, saved search or crawl; 0: the user.
         share_id: the share that decides whether the user may see it; 0 for none.
         last: (user, comment or share) ids of the last few events, newest last.
         count: how many events there were.

@@ -121,6 +121,7 @@ class Discovery:
         error, message: the error word and its sentence, if it ended without a feed. detail: as in
             :class:`Discovered`; never part of an answer for programs.
         more: there were more candidates than discovery fetches.
+        is_crawled: the whole site is being searched, and the requester is notified if a feed is found.
     """
 
     key: int
@@ -132,6 +133,7 @@ class Discovery:
     message: str | None = None
     more: bool = False
     detail: str = ""
+    is_crawled: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the response for clients: ``{"wait": true, …}``, feeds, or an error with its message."""

@@ -37,6 +37,7 @@ class Task(enum.StrEnum):
     DISCOVER = "feeds.discover"
     CHAPTERS = "feeds.chapters"
     PAGE_LISTS = "feeds.page_lists"
+    CRAWL = "feeds.crawl"
     FULL_TEXT = "reading.full_text"
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"

@@ -15,11 +15,13 @@ from app.gateways.feeds.discoveries import DiscoveryGateway, parse_addresses
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.crawl import Crawl
 from app.models.feeds.discovery import HEADLINES, Discovered, Discovery, FoundFeed, StoredDiscovery
 from app.models.feeds.feed import Feed, count_shown_readers
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.ports import JobPort
 from app.services.access import Limiter, require_permission, throttle
+from app.services.feeds.crawls import CrawlService
 from app.services.fetch_budget import CountingFetcher, FetchBudget
 from app.services.validation import check_id, check_text
 
@@ -41,7 +43,9 @@ class DiscoveryService:
         limiter: Limiter,
         fetch_budget: FetchBudget,
         settings: Settings,
+        crawls: CrawlService | None = None,
     ) -> None:
+        self._crawls = crawls
         self._discoveries = discoveries
         self._feeds = feeds
         self._subscriptions = subscriptions
@@ -143,11 +147,25 @@ class DiscoveryService:
         if result.error is None:
             feeds = self._offered(actor, result.feeds)
             return Discovery(key, result.address, feeds=feeds, more=result.more)
+        crawl = self._crawl(actor, result)
+        if crawl is not None and crawl.found:
+            return Discovery(key, result.address, feeds=self._offered(actor, crawl.found))
         # Only administrators learn what listens on which host (S13).
         word = get_public_word(result.error, admin=actor.has_permission(Permission.ADMIN_SEE))
         return Discovery(
-            key, result.address, error=word, message=get_search_message(word), detail=result.detail
+            key,
+            result.address,
+            error=word,
+            message=get_search_message(word),
+            detail=result.detail,
+            is_crawled=crawl is not None and crawl.next_at is not None,
         )
+
+    def _crawl(self, actor: Actor, result: Discovered) -> Crawl | None:
+        """Return the crawl of a site without a feed, which is begun if there is none."""
+        if self._crawls is None or result.error != "no_feed_found":
+            return None
+        return self._crawls.request_crawl(actor, result.address)
 
     def _offered(self, actor: Actor, found: Sequence[FoundFeed]) -> tuple[FoundFeed, ...]:
         """Add to each feed its subscriber count and whether the actor subscribes: the result may be older."""

@@ -119,6 +119,11 @@ class Notifier:
         self._tell(user_id, NotificationKind.IMPORT, import_id, 0)
 
     @_by_the_way
+    def notify_feed_found(self, user_id: int, crawl_id: int) -> None:
+        """Notify a user that a crawl has found a feed of the site for whose feed they looked."""
+        self._tell(user_id, NotificationKind.FOUND, crawl_id, 0)
+
+    @_by_the_way
     def notify_export_finished(self, user_id: int) -> None:
         """Notify a user that their data export is ready; there is one export at a time."""
         self._tell(user_id, NotificationKind.EXPORT, 0, 0)

@@ -46,6 +46,8 @@ def build_path(note: NotificationRow) -> str:
         return f"/read/feed/{note.subject}"
     if note.kind is NotificationKind.SEARCH:
         return f"/read/{StreamRef(StreamKind.SEARCH, query=note.detail)}"
+    if note.kind is NotificationKind.FOUND:
+        return f"/add?address={quote(note.title)}"
     if note.kind is NotificationKind.IMPORT:
         return f"/imports/{note.subject}"
     if note.kind is NotificationKind.EXPORT:
@@ -107,6 +109,7 @@ _TITLES: Mapping[NotificationKind, Callable[[Translations], str]] = {
     NotificationKind.EXPORT: lambda words: words.gettext("Export ready"),
     NotificationKind.ENTRIES: lambda words: words.gettext("New entries"),
     NotificationKind.SEARCH: lambda words: words.gettext("New search results"),
+    NotificationKind.FOUND: lambda words: words.gettext("Feed found"),
 }
 
 
@@ -153,6 +156,10 @@ def _mention(note: NotificationRow, who: str, what: str, words: Translations) ->
     return words.gettext("%(who)s mentioned you in %(what)s") % {"who": who, "what": what}
 
 
+def _found(note: NotificationRow, who: str, what: str, words: Translations) -> str:
+    return words.gettext("Eventr found a feed of %(site)s") % {"site": note.title}
+
+
 def _import(note: NotificationRow, who: str, what: str, words: Translations) -> str:
     if not note.title:
         return words.gettext("Your import is finished")  # it has been deleted, or its file had no name
@@ -189,6 +196,7 @@ _SENTENCES: Mapping[NotificationKind, Callable[[NotificationRow, str, str, Trans
     NotificationKind.EXPORT: _export,
     NotificationKind.ENTRIES: _entries,
     NotificationKind.SEARCH: _search,
+    NotificationKind.FOUND: _found,
 }
 
 

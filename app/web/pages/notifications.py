@@ -34,6 +34,7 @@ _ICONS: Mapping[NotificationKind, str] = {
     NotificationKind.FEED: "warn",
     NotificationKind.ENTRIES: "bell",
     NotificationKind.SEARCH: "search",
+    NotificationKind.FOUND: "search",
 }
 
 

@@ -117,6 +117,7 @@ class Notifications:
     notify_feed: bool = False
     notify_entries: bool = False
     notify_search: bool = False
+    notify_found: bool = False
     push_follower: bool = False
     push_request: bool = False
     push_reshare: bool = False
@@ -128,6 +129,7 @@ class Notifications:
     push_export: bool = False
     push_entries: bool = False
     push_search: bool = False
+    push_found: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -159,6 +159,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("s-notify_export", N_("my data export is ready"), ()),
         ("s-notify_entries", N_("a feed that I chose has new entries"), ()),
         ("s-notify_search", N_("a saved search has new results"), ()),
+        ("s-notify_found", N_("a feed is found that I looked for"), ()),
         ("s-notify_feed", N_("one of my feeds has been failing for days"), ()),
         ("devices", N_("Devices"), (N_("push notifications"), N_("this device"))),
     ),

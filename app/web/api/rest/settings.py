@@ -62,7 +62,10 @@ _NOTIFY, _PUSH = "notify_", "push_"
 
 
 class Pushed(Shape, frozen=True):
-    """Which push notifications your devices get; `entries`, `search`: of feeds and searches you chose."""
+    """Which push notifications your devices get; `entries`, `search`: of feeds and searches you chose.
+
+    `found`: a feed was found on a site where you looked for one.
+    """
 
     follower: bool
     request: bool
@@ -75,6 +78,7 @@ class Pushed(Shape, frozen=True):
     export: bool
     entries: bool
     search: bool
+    found: bool
 
 
 class Notified(Pushed, frozen=True):
@@ -97,6 +101,7 @@ class PushedChange(Body, frozen=True):
     export: bool | UnsetType = UNSET
     entries: bool | UnsetType = UNSET
     search: bool | UnsetType = UNSET
+    found: bool | UnsetType = UNSET
 
 
 class NotifiedChange(PushedChange, frozen=True):

@@ -22,6 +22,7 @@ def show_server() -> str:
         findings=machine.run_checks(get_actor()),
         versions=machine.list_versions(get_actor()),
         conflicts=machine.find_write_conflicts(get_actor()),
+        crawls=get_services().crawls.get_figures(get_actor()),
         rows=machine.list_settings(get_actor()),
         is_plain=is_plain_http,
     )
