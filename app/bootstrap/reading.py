@@ -20,6 +20,7 @@ from app.services.reading.saved_pages import SavedPageService
 from app.services.reading.search import EntrySearch
 from app.services.reading.search_suggestions import SearchSuggestions
 from app.services.reading.statistics import StatisticsService
+from app.services.reading.stories import StoryService
 from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
 
@@ -54,6 +55,7 @@ class ReadingServices(NotificationServices, MediaServices):
             tags=g.tags,
             entry_search=self.finder,
             grouping=g.grouping,
+            stories=self.stories,
             mass_marks=self.mass_marks,
             changes=g.changes,
             recent_reads=g.recent_reads,
@@ -67,6 +69,12 @@ class ReadingServices(NotificationServices, MediaServices):
             snapshot_ttl=s.snapshot_ttl,
             tree_cache=s.tree_cache,
         )
+
+    @lazy
+    def stories(self) -> StoryService:
+        """Copies of one article in several feeds."""
+        g = self.gateways
+        return StoryService(g.stories, g.grouping, g.entries, g.accounts)
 
     @lazy
     def auto_read(self) -> AutoReadService:
@@ -109,6 +117,7 @@ class ReadingServices(NotificationServices, MediaServices):
             self.finder,
             g.entries,
             g.undo_history,
+            stories=self.stories,
             limit=s.mark_range_max,
             history_rows=s.history_rows,
             undo_ttl=s.undo_ttl,

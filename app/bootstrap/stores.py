@@ -442,6 +442,8 @@ class Gateways:
             entries=m.entries,
             keys=m.entry_keys,
             visibility=self.visibility,
+            stories=self.stories,
+            marks=m.marks,
         )
         self.accounts = AccountGateway(store, m.users, m.invites, m.resets, settings, cells=cells)
         self.sessions = SessionGateway(m.sessions, m.users, settings)

@@ -250,6 +250,19 @@ def _recent(demo: Demo) -> str:
     return "/read/recent"
 
 
+def _story(demo: Demo) -> str:
+    """An article in three feeds: two other entries stand for its copies."""
+    page = demo.services.reading.load_page(
+        demo.ann, StreamQuery(StreamRef(StreamKind.ALL), Sort.NEWEST, limit=200)
+    )
+    by_feed = {row.feed_id: row for row in reversed(page.rows) if row.markable and not row.sharers}
+    rows = sorted(by_feed.values(), key=lambda row: row.at, reverse=True)[:3]
+    members = [{"entry_id": row.id, "feed_id": row.feed_id, "seq": 1, "at": row.at} for row in rows]
+    twins = demo.services.store.database["twins"]
+    twins.update_one({"_id": rows[0].id}, {"$set": {"members": members, "many": True}}, upsert=True)
+    return f"/read/all?sort=newest&entry={rows[0].id}"
+
+
 def _no_history(demo: Demo) -> str:
     demo.services.store.database["undos"].delete_many({"user_id": demo.ann.user_id})
     return "/history"
@@ -302,6 +315,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("tree", "/read"),
     Screen("list", "/read/all"),
     Screen("article", lambda demo: f"/read/folder/{demo.folders['Design']}?entry={demo.entry}"),
+    Screen("story", _story),
     Screen("view-list", "/read/all?view=list"),
     Screen("view-expanded", lambda demo: f"/read/folder/{demo.folders['Programming']}?view=expanded"),
     Screen("view-menu", "/read/all", _view_menu, covers="#rows"),

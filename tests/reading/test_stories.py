@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import random
 from collections.abc import Sequence
@@ -9,12 +10,20 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from bson.int64 import Int64
 from hypothesis import given
 from hypothesis import strategies as st
 from pymongo.database import Database
 
+from app import clock
+from app.bootstrap.services import Services
+from app.config import Settings
+from app.errors import NotFoundError
 from app.feeds.fingerprints import WORDS_MIN, hash_linked_page, hash_text
+from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import APART_MAX
 from app.models.reading.entry import EntryKey, NewEntry
+from app.models.reading.search import encode_query
 from app.models.reading.story import (
     KEEP,
     MEMBERS_MAX,
@@ -25,9 +34,13 @@ from app.models.reading.story import (
     StoredStory,
     choose_story,
 )
+from app.models.reading.stream import EntryRow, Show, Sort, StreamQuery, StreamRef
+from app.runtime import identity_map
 from tests.reading.test_search import index
+from tests.support.commands import build_logged_services
 from tests.support.database import NOW, World, guid
 from tests.support.indexing import index_and_die
+from tests.support.reader import add_user
 
 Doc = dict[str, Any]
 PAGE = "https://news.example/2026/story"
@@ -269,3 +282,255 @@ def test_members_that_are_gone_are_left_out(world: World, db: Database[Doc]) -> 
     assert _keys(twins.find_copies(ids)[ids[1]].members) == ids[1:]
     db["entries"].delete_one({"_id": ids[2]})
     assert twins.find_copies(ids) == {}
+
+
+# -- reading
+@pytest.fixture
+def alice(services: Services) -> Actor:
+    """Alice, who has an account with preferences."""
+    return add_user(services, "alice")
+
+
+@pytest.fixture
+def reader(world: World, alice: Actor) -> World:
+    """Alice reads A, B and C; A and B have the same story, and each feed has entries of its own."""
+    for name in ("a", "b", "c"):
+        world.services.subscriptions.subscribe(alice, f"https://{name}.example.org/feed", title=name.upper())
+    a, b, c = (world.feed(name) for name in ("a", "b", "c"))
+    world.store(a, [write(1, PAGE, title="Story in A", age=30), write(2, title="Only A", age=20)])
+    world.store(b, [write(3, PAGE, title="Story in B", age=10), write(4, title="Only B", age=40)])
+    world.store(c, [write(5, title="Only C", age=15)])
+    index(world)
+    return world
+
+
+def load(world: World, actor: Actor, ref: str = "all", **options: Any) -> list[EntryRow]:
+    """Return all rows of a stream, page by page."""
+    rows, page = list[EntryRow](), None
+    with clock.set_source(lambda: NOW):
+        while page is None or page.cursor:
+            query = StreamQuery(StreamRef.parse(ref), Sort.NEWEST, **options)
+            if page is not None:
+                query = dataclasses.replace(query, cursor=page.cursor, snapshot=page.snapshot)
+            page = world.services.reading.load_page(actor, query)
+            rows += page.rows
+    return rows
+
+
+def get_titles(rows: Sequence[EntryRow]) -> list[str]:
+    return [row.title for row in rows]
+
+
+def get_ids(world: World, actor: Actor) -> dict[str, int]:
+    """Return the ids of entries by title."""
+    feeds = [world.feed(name) for name in ("a", "b", "c")]
+    return {row.title: row.id for feed in feeds for row in load(world, actor, f"feed/{feed}")}
+
+
+def test_copies_share_one_row(reader: World, alice: Actor) -> None:
+    rows = load(reader, alice)
+    assert get_titles(rows) == ["Story in B", "Only C", "Only A", "Only B"]
+    assert [copy.feed_title for copy in rows[0].copies] == ["A"]
+    assert rows[0].copies[0].entry_id == get_ids(reader, alice)["Story in A"]
+    assert not any(row.copies for row in rows[1:])
+
+
+def test_feeds_and_searches_show_all_copies(reader: World, alice: Actor) -> None:
+    a, b = reader.feed("a"), reader.feed("b")
+    assert "Story in A" in get_titles(load(reader, alice, f"feed/{a}"))
+    assert "Story in B" in get_titles(load(reader, alice, f"feed/{b}"))
+    found = load(reader, alice, f"search/{encode_query('story')}")
+    assert get_titles(found) == ["Story in B", "Story in A"]
+
+
+def test_counts_stay_per_entry(reader: World, alice: Actor) -> None:
+    tree = reader.services.reading.get_tree(alice)
+    assert tree.unread == 5
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_reading_reaches_all_copies(reader: World, alice: Actor, read: bool) -> None:
+    ids = get_ids(reader, alice)
+    if not read:
+        reader.services.reading.mark(alice, list(ids.values()), True)
+    done = reader.services.reading.mark(alice, [ids["Story in A"]], read)
+    assert done.deltas == {reader.feed(name): -1 if read else 1 for name in ("a", "b")}
+    states = reader.services.reading.find_read_states(alice, list(ids.values()))
+    assert {i for i, state in states.items() if state is read} == {ids["Story in A"], ids["Story in B"]}
+
+
+def test_stars_reach_all_copies_which_share_a_row(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    reader.services.reading.set_starred(alice, ids["Only C"], True)
+    reader.services.reading.set_starred(alice, ids["Story in A"], True)
+    rows = load(reader, alice, "starred", limit=1)
+    assert len(rows) == 2
+    assert sorted(len(row.copies) for row in rows) == [0, 1]
+    assert sum(row.starred for row in load(reader, alice)) == 2
+    reader.services.reading.set_many_starred(alice, [ids["Story in B"]], False)
+    assert get_titles(load(reader, alice, "starred")) == ["Only C"]
+
+
+def test_marking_above_a_row_reaches_the_copies_of_the_rows(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    with clock.set_source(lambda: NOW):
+        ref = StreamRef.parse("all")
+        page = reader.services.reading.load_page(alice, StreamQuery(ref, Sort.NEWEST))
+        done = reader.services.marking.mark_above(alice, ref, page.snapshot, ids["Only C"])
+    assert done.count == 2
+    assert get_titles(load(reader, alice, show=Show.UNREAD)) == ["Only C", "Only A", "Only B"]
+    with clock.set_source(lambda: NOW):
+        reader.services.reading.undo_mass_mark(alice, done.undo)
+    assert reader.services.reading.get_tree(alice).unread == 5
+
+
+def test_a_row_is_unread_while_one_of_its_copies_is(reader: World, alice: Actor, db: Database[Doc]) -> None:
+    ids = get_ids(reader, alice)
+    turn_off(reader, alice)
+    reader.services.reading.mark(alice, [ids["Story in B"]], True)
+    turn_on(reader, alice)
+    row = load(reader, alice)[0]
+    assert (row.title, row.read) == ("Story in B", False)
+    assert get_titles(load(reader, alice, show=Show.UNREAD))[-2] == "Story in A"
+
+
+def turn_off(world: World, actor: Actor) -> None:
+    world.services.gateways.accounts.set_preferences(actor.user_id, {"stories": False})
+
+
+def turn_on(world: World, actor: Actor) -> None:
+    world.services.gateways.accounts.set_preferences(actor.user_id, {"stories": True})
+
+
+def test_a_person_can_switch_stories_off(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    turn_off(reader, alice)
+    rows = load(reader, alice)
+    assert get_titles(rows) == ["Story in B", "Only C", "Only A", "Story in A", "Only B"]
+    assert not any(row.copies for row in rows)
+    assert reader.services.reading.get_article(alice, ids["Story in A"]).copies == ()
+    reader.services.reading.mark(alice, [ids["Story in A"]], True)
+    assert reader.services.reading.get_tree(alice).unread == 4
+
+
+def test_a_person_can_keep_one_story_apart(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    stories = reader.services.stories
+    stories.set_apart(alice, ids["Story in A"], True)
+    assert len(load(reader, alice)) == 5
+    article = reader.services.reading.get_article(alice, ids["Story in B"])
+    assert ([copy.feed_title for copy in article.copies], article.is_apart) == (["A"], True)
+    stories.set_apart(alice, ids["Story in B"], False)
+    assert len(load(reader, alice)) == 4
+    assert not reader.services.reading.get_article(alice, ids["Story in B"]).is_apart
+    with pytest.raises(NotFoundError):
+        stories.set_apart(alice, ids["Only A"], True)
+
+
+def test_the_oldest_choice_is_given_up_first(reader: World, alice: Actor, db: Database[Doc]) -> None:
+    ids = get_ids(reader, alice)
+    many = list(range(1, APART_MAX + 1))
+    reader.services.gateways.accounts.set_preferences(alice.user_id, {"stories_apart": many})
+    reader.services.stories.set_apart(alice, ids["Story in A"], True)
+    user = reader.services.gateways.accounts.find_user(alice.user_id)
+    assert user is not None
+    assert user.preferences.stories_apart == (*many[1:], ids["Story in A"])
+
+
+def test_a_copy_in_a_feed_that_was_left_or_is_gone_is_not_named(
+    reader: World, alice: Actor, db: Database[Doc]
+) -> None:
+    ids = get_ids(reader, alice)
+    db["entries"].delete_one({"_id": ids["Story in B"]})
+    assert get_titles(load(reader, alice)) == ["Only C", "Only A", "Story in A", "Only B"]
+    reader.store(reader.feed("c"), [write(9, PAGE, title="Story in C", age=5)])
+    index(reader)
+    assert [copy.feed_title for copy in load(reader, alice)[0].copies] == ["A"]
+    reader.services.subscriptions.unsubscribe(alice, reader.feed("a"))
+    assert load(reader, alice)[0].copies == ()
+
+
+@pytest.mark.parametrize("sort", [Sort.NEWEST, Sort.OLDEST, Sort.UNREAD_ON_TOP, Sort.SHORTEST, Sort.POPULAR])
+@pytest.mark.parametrize("show", list(Show))
+def test_no_page_doubles_or_loses_a_story(
+    world: World, alice: Actor, db: Database[Doc], sort: Sort, show: Show
+) -> None:
+    rng = random.Random(f"{sort}{show}")
+    feeds, texts = [], iter(range(1000))
+    for number in range(6):
+        world.services.subscriptions.subscribe(alice, f"https://f{number}.example.org/feed")
+        feeds.append(world.feed(f"f{number}"))
+    for feed in feeds:
+        pages = rng.sample(range(12), 6)
+        new = [
+            write(n, f"{PAGE}{page}", title=f"P{page}", text="x " * rng.randrange(60), age=rng.randrange(300))
+            for n, page in zip(texts, pages, strict=False)
+        ]
+        world.store(feed, new)
+    index(world)
+    turn_off(world, alice)
+    every = load(world, alice)
+    world.services.reading.mark(alice, [row.id for row in rng.sample(every, 15)], True)
+    hidden = [row for row in every if row.feed_id == feeds[0]][:2]
+    assert hidden
+    seqs = {d["_id"]: d["seq"] for d in db["entries"].find()}
+    for row in hidden:
+        query = {"user_id": alice.user_id, "feed_id": feeds[0]}
+        word = {
+            "$bit": {
+                "hidden.0": {"or": Int64(1 << seqs[row.id])},
+                "words.0": {"or": Int64(1 << seqs[row.id])},
+            }
+        }
+        db["subscriptions"].update_one(query, word)
+    wanted = [row.title for row in page_through(world, alice, sort, show, 50)]
+    turn_on(world, alice)
+    for limit in (1, 2, 5, 7, 50):
+        found = [row.title for row in page_through(world, alice, sort, show, limit)]
+        assert len(set(found)) == len(found), "no story twice"
+        assert found == list(dict.fromkeys(wanted)), "each where its first copy is"
+
+
+def page_through(world: World, actor: Actor, sort: Sort, show: Show, limit: int) -> list[EntryRow]:
+    """Return all rows of the list of all feeds, in pages of ``limit`` rows."""
+    rows, query = list[EntryRow](), StreamQuery(StreamRef.parse("all"), sort, show=show, limit=limit)
+    with clock.set_source(lambda: NOW):
+        for _ in range(100):
+            page = world.services.reading.load_page(actor, query)
+            rows += page.rows
+            if page.cursor is None:
+                return rows
+            query = dataclasses.replace(query, cursor=page.cursor, snapshot=page.snapshot)
+    raise AssertionError("the list has no end")
+
+
+@pytest.mark.parametrize("ref", ["all", "starred", "article", "mark"])
+def test_stories_cost_at_most_one_more_command_per_page(
+    reader: World, alice: Actor, settings: Settings, monkeypatch: pytest.MonkeyPatch, ref: str
+) -> None:
+    ids = get_ids(reader, alice)
+    for entry_id in ids.values():
+        reader.services.reading.set_starred(alice, entry_id, True)
+    counts = []
+    with build_logged_services(settings, monkeypatch) as (services, log):
+        for switch in (turn_off, turn_on):
+            switch(reader, alice)
+            page = None
+            for later in (False, True):
+                with identity_map.open_scope(), clock.set_source(lambda: NOW):
+                    services.gateways.accounts.find_user(alice.user_id)  # as each request does
+                    log.clear()
+                    if ref == "article":
+                        services.reading.get_article(alice, ids["Story in A"])
+                    elif ref == "mark":
+                        services.reading.mark(alice, [ids["Story in A"]], later)
+                    else:
+                        query = StreamQuery(StreamRef.parse(ref), Sort.NEWEST, limit=2)
+                        if later and page is not None:
+                            query = dataclasses.replace(query, cursor=page.cursor, snapshot=page.snapshot)
+                        page = services.reading.load_page(alice, query)
+                    counts.append(len(log.commands))
+                    assert not log.find_repeats()
+    # A mark also writes the other copy, in a transaction's two commands, and reads both subscriptions.
+    most = 4 if ref == "mark" else 1
+    assert all(on <= off + most for off, on in zip(counts[:2], counts[2:], strict=True)), counts

@@ -86,7 +86,7 @@ def test_reading_settings_stand_in_groups(ann: Visitor) -> None:
         else:
             names[[*names][-1]].append(one.xpath(".//@name")[0])
     assert {title: len(group) for title, group in names.items()} == {
-        "Lists": 5,
+        "Lists": 6,
         "Feeds": 2,
         "Mark as read": 2,
         "Entries": 1,

@@ -1,7 +1,8 @@
-"""Grouping: one row per article in a list, for all shares of the same entry and the entry itself.
+"""Grouping: one row per article in a list, for the entry, its copies in other feeds, and all their shares.
 
 The row that represents a group is the one that comes first in the list's order. Nothing is stored for that,
-so the choice is the same on every page of a list.
+so the choice is the same on every page of a list. Members that the list lacks, that the user's rules hide or
+that are gone can't represent a group.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ import collections
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from app.gateways.reading.stories import StoryGateway
 from app.gateways.reading.streams import Sources
 from app.gateways.sharing.visibility import VisibilityGateway, build_sharer
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper, to_millis
+from app.mappers.reading.marks import MarkMapper
 from app.mappers.sharing.profiles import ProfileMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
-from app.models.reading.stream import Show, Snapshot, Sort, StreamKind
+from app.models.reading.story import Story, StoryChoice
+from app.models.reading.stream import MARKED, Show, Snapshot, Sort, StreamKind
 from app.models.sharing.sharing import Origin, Share, Sharer
 from app.models.subscriptions.muting import exclude_muted, is_followed_person
 from app.models.subscriptions.read_state import ReadState
@@ -36,11 +40,15 @@ class ShareGroups:
 
     Attributes:
         grouped_ids: keys that another row represents.
+        folded: how many of them are copies of another entry, not shares of it.
+        copies: by key, the copies of the article in the list's feeds.
         sharers: by key, the followed people who shared the entry, oldest share first.
         origins: by key of a share, the shared entry.
     """
 
     grouped_ids: Collection[int] = frozenset()
+    folded: int = 0
+    copies: Mapping[int, tuple[EntryKey, ...]] = dataclasses.field(default_factory=dict)
     sharers: Mapping[int, tuple[Sharer, ...]] = dataclasses.field(default_factory=dict)
     origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
 
@@ -48,12 +56,42 @@ class ShareGroups:
         """Return the groups of both pages together."""
         return ShareGroups(
             {*self.grouped_ids, *more.grouped_ids},
+            self.folded + more.folded,
+            {**self.copies, **more.copies},
             {**self.sharers, **more.sharers},
             {**self.origins, **more.origins},
         )
 
 
 NOTHING = ShareGroups()
+#: Streams in which the copies of an article share one row; feeds and searches show all.
+GROUPED = frozenset(
+    (
+        *(StreamKind.TODAY, StreamKind.ALL, StreamKind.FOLDER, StreamKind.FOLLOWING),
+        *(StreamKind.STARRED, StreamKind.TAG),
+    )
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PageStories:
+    """The stories of the entries on a page.
+
+    Attributes:
+        by_entry: by id of an entry or shared entry.
+        listed: by story, its copies in feeds of the list, or with a mark in lists of marks.
+    """
+
+    by_entry: Mapping[int, Story] = dataclasses.field(default_factory=dict)
+    listed: Mapping[int, tuple[EntryKey, ...]] = dataclasses.field(default_factory=dict)
+
+    def get_root(self, entry_id: int) -> int:
+        """Return what all copies of an entry have in common: the id of their story, or its own id."""
+        story = self.by_entry.get(entry_id)
+        return story.id if story else entry_id
+
+
+NO_STORIES = PageStories()
 
 
 class GroupingGateway:
@@ -68,7 +106,10 @@ class GroupingGateway:
         entries: EntryMapper,
         keys: EntryKeyMapper,
         visibility: VisibilityGateway,
+        stories: StoryGateway,
+        marks: MarkMapper,
     ) -> None:
+        self._stories, self._marks = stories, marks
         self._subscriptions, self._profiles, self._shares = subscriptions, profiles, shares
         self._entries, self._keys, self._sight = entries, keys, visibility
 
@@ -102,11 +143,69 @@ class GroupingGateway:
         feeds = (profile.feed_id, profile.private_feed_id) if profile else ()
         return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
 
+    def find_copy_feeds(self, snapshot: Snapshot, keys: Sequence[EntryKey], choice: StoryChoice) -> set[int]:
+        """Return the feeds of a list that hold copies of these entries, beside the entries' own."""
+        if snapshot.ref.kind not in GROUPED or snapshot.ref.kind in MARKED:
+            return set()
+        found = self._stories.find([key.id for key in keys], choice).values()
+        return {member.feed_id for story in found for member in story.members} & snapshot.feeds.keys()
+
+    def find_stories(
+        self,
+        snapshot: Snapshot,
+        stored: Mapping[int, Entry],
+        choice: StoryChoice,
+        mine: Mapping[int, Subscription] | None,
+    ) -> PageStories:
+        """Return the stories of a page's entries.
+
+        Args:
+            stored: as for :meth:`find_shares`.
+            mine: the user's subscriptions to the list's feeds, if they were just read.
+        """
+        if snapshot.ref.kind not in GROUPED:
+            return NO_STORIES
+        found = self._stories.find({e.of.entry_id if e.of else e.id for e in stored.values()}, choice)
+        if not found:
+            return NO_STORIES
+        stories = {story.id: story for story in found.values()}
+        members = [member for story in stories.values() for member in story.members]
+        if snapshot.ref.kind in MARKED:
+            marked = self._find_marked(snapshot, members)
+            listed = {
+                i: tuple(marked[m.id] for m in story.members if m.id in marked)
+                for i, story in stories.items()
+            }
+            return PageStories(found, listed)
+        feed_ids = {member.feed_id for member in members} & snapshot.feeds.keys()
+        if mine is None:
+            mine = {s.feed_id: s for s in self._subscriptions.find_by_user(snapshot.user_id, list(feed_ids))}
+        readable = {f: mine[f] for f in feed_ids if f in mine}
+        return PageStories(
+            found,
+            {
+                i: tuple(
+                    m for m in story.members if m.feed_id in readable and is_shown(m, readable[m.feed_id])
+                )
+                for i, story in stories.items()
+            },
+        )
+
+    def _find_marked(self, snapshot: Snapshot, members: Sequence[EntryKey]) -> dict[int, EntryKey]:
+        """Return the keys of those entries that are in a list of marks; their time is that of the mark."""
+        tag, found = snapshot.ref.id, {}
+        for mark in self._marks.find_marks(snapshot.user_id, [member.id for member in members]).values():
+            at = mark.starred_at if tag is None else mark.tagged_at if tag in mark.tags else None
+            if at is not None:
+                found[mark.entry_id] = EntryKey(mark.entry_id, mark.feed_id, 0, to_millis(at))
+        return found
+
     def find_shares(
         self,
         snapshot: Snapshot,
         stored: Mapping[int, Entry],
         people: Iterable[Subscription],
+        stories: PageStories = NO_STORIES,
     ) -> list[Share]:
         """Read all shares that a page needs: its own, the posts that they share, and other shares of the same
         entries.
@@ -125,6 +224,7 @@ class GroupingGateway:
         if not feeds and not shares:
             return []
         origins = {e.of.entry_id if e.of else e.id for e in stored.values()}
+        origins |= {member.id for story in stories.by_entry.values() for member in story.members}
         # A post is in the feed that its shares name; feeds of sites contain no shares.
         places = {feed for e in shares if e.of for feed in (e.feed_id, e.of.feed_id)}
         found = self._shares.find_among(list(origins), list(feeds | places))
@@ -137,29 +237,38 @@ class GroupingGateway:
         keys: Sequence[EntryKey],
         entries: Mapping[int, Entry],
         shares: Sequence[Share],
+        stories: PageStories = NO_STORIES,
     ) -> ShareGroups:
-        """Return the groups of the shares on a page.
+        """Return the groups of the shares and copies on a page.
 
         Args:
             entries: the rows of the page.
             shares: the result of :meth:`find_shares`.
+            stories: the result of :meth:`find_stories`.
         """
         if not keys:
             return NOTHING
         origins = {i: entry.of for i, entry in entries.items() if entry.of is not None}
-        roots = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
+        shared = {k.id: origins[k.id].entry_id if k.id in origins else k.id for k in keys}
+        roots = {key: stories.get_root(root) for key, root in shared.items()}
         profiles = self._sight.find_visible_profiles(snapshot.user_id, shares)
         by_root: dict[int, list[Share]] = collections.defaultdict(list)
         for share in shares:
-            by_root[share.of.entry_id].append(share)
+            by_root[stories.get_root(share.of.entry_id)].append(share)
         sharers = {
-            key: tuple(build_sharer(s, profiles[s.id]) for s in by_root[root])
+            key: tuple(build_sharer(s, profiles[s.id]) for s in _drop_repeated(by_root[root]))
             for key, root in roots.items()
             if root in by_root
         }
-        first = self._first(snapshot, keys, roots, origins.values(), by_root)
+        first = self._first(snapshot, keys, roots, origins.values(), by_root, stories=stories)
         left = frozenset(k.id for k in keys if first.get(roots[k.id], k.id) != k.id)
-        return ShareGroups(left, sharers, origins)
+        folded = sum(roots[i] in stories.listed for i in left)
+        copies = {
+            key: tuple(m for m in stories.listed[root] if m.id != shared[key])
+            for key, root in roots.items()
+            if key not in left and root in stories.listed
+        }
+        return ShareGroups(left, folded, copies, sharers, origins)
 
     def _first(
         self,
@@ -168,72 +277,116 @@ class GroupingGateway:
         roots: Mapping[int, int],
         origins: Iterable[Origin],
         by_root: Mapping[int, Sequence[Share]],
+        *,
+        stories: PageStories,
     ) -> dict[int, int]:
         """Return root → the key that represents it in this list."""
         groups: dict[int, dict[int, EntryKey]] = collections.defaultdict(dict)
         for key in keys:
-            if roots[key.id] in by_root:
+            if roots[key.id] in by_root or roots[key.id] in stories.listed:
                 groups[roots[key.id]][key.id] = key
+        for root in groups:
+            groups[root].update((m.id, m) for m in stories.listed.get(root, ()))
         elsewhere = {o.entry_id: o.feed_id for o in origins if o.feed_id in snapshot.feeds}
-        missing = [i for i in elsewhere if i in groups and i not in groups[i]]
+        missing = [i for i in elsewhere if i not in stories.by_entry and i in groups and i not in groups[i]]
         if missing:
             for key in self._keys.find_by_ids(missing, [elsewhere[i] for i in missing]):
                 groups[key.id][key.id] = key
         for root, members in groups.items():
-            for s in by_root[root]:
+            for s in by_root.get(root, ()) if snapshot.ref.kind not in MARKED else ():
                 members.setdefault(s.id, EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at)))
         firsts = {}
+        ranks = {key.id: n for n, key in enumerate(snapshot.ranking or ())} if groups else {}
         for root, members in groups.items():
-            listed = [place for k in members.values() if (place := _place(snapshot, k)) is not None]
+            listed = [place for k in members.values() if (place := _place(snapshot, k, ranks)) is not None]
             if listed:
                 firsts[root] = min(listed)[-1]
         return firsts
 
-    def find_siblings(self, user_id: int, keys: Sequence[EntryKey]) -> list[EntryKey]:
-        """Return the keys of the same articles in the user's other feeds."""
-        people = [s.feed_id for s in self.find_people(user_id)]
-        if not people:
+    def find_siblings(
+        self, user_id: int, keys: Sequence[EntryKey], choice: StoryChoice, *, is_social: bool
+    ) -> list[EntryKey]:
+        """Return the keys of the same articles in the user's other feeds: shares and copies.
+
+        Args:
+            is_social: whether the user follows people.
+        """
+        people = [s.feed_id for s in self.find_people(user_id)] if is_social else []
+        stories = self._stories.find([key.id for key in keys], choice)
+        if not people and not stories:
             return []
         # The siblings of an entry that the user may not see would reveal what it is about.
-        feed_ids = list({key.feed_id for key in keys} - set(people))
-        own = {s.feed_id for s in self._subscriptions.find_by_user(user_id, feed_ids)} if feed_ids else set()
+        feed_ids = {key.feed_id for key in keys}
+        feed_ids |= {member.feed_id for story in stories.values() for member in story.members}
+        mine = self._subscriptions.find_by_user(user_id, list(feed_ids - set(people)))
+        own = {s.feed_id for s in mine}
         keys = [key for key in keys if key.feed_id in own or key.feed_id in people]
         if shared := {key.id for key in keys if key.feed_id in people}:
             hidden = self._sight.find_hidden(
                 user_id, shared
             )  # people whom the user follows may close their stream
             keys = [key for key in keys if key.id not in hidden]
-        origins = self._entries.find_origins(keys)
+        origins = self._entries.find_origins(keys) if people else {}
         roots = {origins[k.id].entry_id if k.id in origins else k.id for k in keys}
         known = {k.id for k in keys}
+        copies = {m.id: m for s in self._stories.find(roots, choice).values() for m in s.members}
+        roots |= copies.keys()
         shares = self._shares.find_among(list(roots), people)
         found = [EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at)) for s in shares if s.id not in known]
-        missing = {o.entry_id: o.feed_id for o in origins.values() if o.entry_id not in known}
+        others = {m.id: m.feed_id for m in copies.values() if m.id not in known and m.feed_id in own}
+        found += [copies[i] for i in others]
+        missing = {o.entry_id: o.feed_id for o in origins.values() if o.entry_id not in {*known, *others}}
+        missing |= {
+            m.id: m.feed_id for m in copies.values() if m.id not in known and m.feed_id not in feed_ids
+        }
         if missing:
             mine = self._subscriptions.find_by_user(user_id, list(set(missing.values())))
             found += self._keys.find_by_ids(list(missing), [s.feed_id for s in mine])
         return found
 
     def find_sharers(
-        self, user_id: int, entry_id: int, origin: Origin | None
+        self, user_id: int, entry_id: int, origin: Origin | None, story: Story | None = None
     ) -> tuple[tuple[Sharer, ...], tuple[Share, ...]]:
-        """Return the sharers of an entry among followed people and the user, and these shares."""
-        shares = self._sight.find_followed_shares(user_id, origin.entry_id if origin else entry_id)
+        """Return the sharers of an entry or its copies among followed people and the user, and the shares."""
+        root = origin.entry_id if origin else entry_id
+        copies = [member.id for member in story.members if member.id != root] if story else []
+        shares = self._sight.find_followed_shares(user_id, root, *copies)
         found = self._sight.find_sharers(user_id, shares)
-        shown = tuple(s for s in shares if s.id in found)
+        shown = tuple(s for s in _drop_repeated(shares) if s.id in found)
         return tuple(found[s.id] for s in shown), shown
 
 
-def _place(snapshot: Snapshot, key: EntryKey) -> tuple[int, int, int, int] | None:
-    """Return the sort position of a key in a list, ending with its id; None: the list lacks it."""
+def is_shown(key: EntryKey, mine: Subscription) -> bool:
+    """Return whether the user's rules don't hide an entry of a feed; marked as unread again, it's back."""
+    return not (mine.hidden.has_seq(key.seq) and mine.state.is_read(key.seq))
+
+
+def _drop_repeated(shares: Sequence[Share]) -> list[Share]:
+    """Return the first share of each person: some share several copies of an article."""
+    return list({share.user_id: share for share in reversed(shares)}.values())[::-1]
+
+
+def _place(snapshot: Snapshot, key: EntryKey, ranks: Mapping[int, int]) -> tuple[int, int, int, int] | None:
+    """Return the sort position of a key in a list, ending with its id; None: the list lacks it.
+
+    Args:
+        ranks: the places of the list's ranking, by id.
+    """
+    if snapshot.ref.kind in MARKED:
+        sign = 1 if snapshot.sort is Sort.OLDEST else -1
+        return 0, sign * key.at, sign * key.id, key.id
+    if key.id in ranks:
+        return 0, ranks[key.id], 0, key.id
     feed = snapshot.feeds.get(key.feed_id)
-    if snapshot.ref.kind is StreamKind.TODAY and all(key.id != one.id for one in snapshot.ranking or ()):
+    if snapshot.ref.kind is StreamKind.TODAY:
         return None
     if feed is None or not feed.first_seq <= key.seq <= feed.last_seq:
         return None
     read = feed.state.is_read(key.seq)
     if read and snapshot.show is Show.UNREAD:
         return None
+    if snapshot.ranking is not None:
+        return 1, -key.at, -key.id, key.id
     segment = int(read) if snapshot.sort is Sort.UNREAD_ON_TOP and snapshot.show is Show.ALL else 0
     if snapshot.sort is Sort.OLDEST:
         return segment, key.at, key.id, key.id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from app.feeds.fingerprints import hash_linked_page, hash_text
 from app.mappers.reading.entry_keys import to_millis
@@ -48,7 +48,7 @@ class StoryGateway:
             return 0
         pages = {one.page for one in new if one.page is not None}
         bands = {band for one in new if one.text for band in one.text.bands}
-        stories = _Candidates(self._twins.find_candidates(list(pages), list(bands)))
+        stories = Candidates(self._twins.find_candidates(list(pages), list(bands)))
         alone: list[Fingerprint] = []
         joined: list[tuple[int, Fingerprint]] = []
         for one in new:
@@ -57,7 +57,7 @@ class StoryGateway:
                 alone.append(one)
             else:
                 joined.append((story.id, one))
-            stories.add(_join(story, one))
+            stories.add(join_story(story, one))
         self._twins.write(alone, joined, now)
         return len(joined)
 
@@ -71,10 +71,10 @@ class StoryGateway:
         return {i: story for i, story in found.items() if story.id not in choice.apart}
 
 
-class _Candidates:
+class Candidates:
     """Stories by address key and band."""
 
-    def __init__(self, stories: Sequence[StoredStory]) -> None:
+    def __init__(self, stories: Iterable[StoredStory] = ()) -> None:
         self._stories: dict[int, StoredStory] = {}
         self._ids: dict[int, set[int]] = {}
         for one in stories:
@@ -86,6 +86,10 @@ class _Candidates:
         for value in (*one.pages, *(one.text.bands if one.text else ())):
             self._ids.setdefault(value, set()).add(one.id)
 
+    def list_all(self) -> list[StoredStory]:
+        """Return all stories, oldest first."""
+        return [self._stories[story_id] for story_id in sorted(self._stories)]
+
     def find(self, new: Fingerprint) -> list[StoredStory]:
         """Return the stories that share the address key or a band with an entry, oldest first."""
         bands = new.text.bands if new.text else ()
@@ -94,7 +98,8 @@ class _Candidates:
         return [self._stories[story_id] for story_id in sorted(ids)]
 
 
-def _join(story: StoredStory | None, new: Fingerprint) -> StoredStory:
+def join_story(story: StoredStory | None, new: Fingerprint) -> StoredStory:
+    """Return a story with one more entry; None: one that waits for its first copy."""
     pages = frozenset() if new.page is None else frozenset((new.page,))
     if story is None:
         return StoredStory(new.key.id, pages, new.text, new.language, (new.key,))

@@ -107,6 +107,10 @@ class Sources:
 
     def is_read(self, entry: Entry) -> bool:
         """Return whether the reader has read an entry; entries older than those of the list count as read."""
+        return self.is_key_read(entry)
+
+    def is_key_read(self, entry: Entry | EntryKey) -> bool:
+        """Return whether the reader has read the entry of a key, as :meth:`is_read`."""
         mine, card = self.subscriptions.get(entry.feed_id), self.cards.get(entry.feed_id)
         if mine is None or card is None or entry.seq < card.find_first_seq(mine.keep_newest):
             return True

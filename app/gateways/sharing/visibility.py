@@ -131,10 +131,10 @@ class VisibilityGateway:
             shares = self.find_followed_shares(viewer, share.of.entry_id)
             self.prefetch_people({s.user_id for s in (share, *shares)} | {viewer})
 
-    def find_followed_shares(self, viewer: int, origin_id: int) -> list[Share]:
-        """Return the shares of an entry by the viewer and by people whom they follow and don't mute."""
+    def find_followed_shares(self, viewer: int, *origin_ids: int) -> list[Share]:
+        """Return the shares of these entries by the viewer and by people whom they follow and don't mute."""
         feeds = [s.feed_id for s in exclude_muted(self._subscriptions.find_people(viewer))]
-        return self._shares.find_among([origin_id], feeds, viewer)
+        return self._shares.find_among(origin_ids, feeds, viewer)
 
     def prefetch_people(self, user_ids: Iterable[int]) -> None:
         """Read these people in one query, before some of them are looked up."""

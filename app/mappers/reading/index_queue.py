@@ -29,9 +29,9 @@ from app.models.feeds.feed import FeedKind, IndexRemoval, IndexState, StandbySta
 
 _UNINDEXED = {
     **{"first_seq": 1, "last_seq": 1, "index_at": 1, "indexed_upto": 1, "indexed_at": 1},
-    **{"language": 1, "kind": 1},
+    **{"language": 1, "kind": 1, "private_to": 1},
 }
-_WEB = FeedKind.WEB.value
+_WEB, _SHARED = FeedKind.WEB.value, FeedKind.SHARED.value
 _STATE, _STANDBY = "state", "standby:"
 #: Time for which removals are kept for a standby index that doesn't run.
 STANDBY_FOR = dt.timedelta(days=7)
@@ -307,5 +307,5 @@ def _unindexed(doc: Doc) -> UnindexedFeed:
         since,
         doc.get("index_at"),
         language,
-        is_owned=doc.get("kind", _WEB) != _WEB,
+        is_owned=doc.get("kind") == _SHARED or doc.get("private_to") is not None,
     )

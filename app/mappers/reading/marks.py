@@ -28,7 +28,8 @@ _TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
 _LIKED = {"_id": 0, "entry_id": 1, "feed_id": 1, "liked_at": 1}
 _NOTED = {"_id": 0, "entry_id": 1, "feed_id": 1, "noted_at": 1}
 _NOTE = {**_NOTED, "note": 1}
-_MARK = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "noted_at", "liked_at"), 1) | {"_id": 0}
+_MARK: Doc = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "tagged_at", "noted_at"), 1)
+_MARK |= {"liked_at": 1, "_id": 0}
 #: The fields of marks that keep an entry, and the conditions for them.
 _KEEPING = ("starred_at", "tags", "noted_at")
 KEEPING: list[Doc] = [
@@ -433,7 +434,15 @@ def _is_last(doc: Doc, name: str) -> bool:
 
 def _mark(doc: Doc) -> Mark:
     tags = tuple(doc.get("tags") or ())
-    return Mark(doc["entry_id"], doc["feed_id"], "starred_at" in doc, tags, "noted_at" in doc)
+    return Mark(
+        doc["entry_id"],
+        doc["feed_id"],
+        "starred_at" in doc,
+        tags,
+        noted="noted_at" in doc,
+        starred_at=doc.get("starred_at"),
+        tagged_at=doc.get("tagged_at"),
+    )
 
 
 def build_note_doc(note: Note) -> Doc:

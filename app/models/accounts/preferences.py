@@ -19,6 +19,8 @@ KEYS_MAX, KEY_LENGTH = 80, 40
 SWIPES = ("none", "read", "star", "share", "tag")
 #: Most sites whose recordings play without a question.
 MEDIA_SITES_MAX = 200
+#: Most stories whose copies a person keeps apart; the oldest choice is given up first.
+APART_MAX = 200
 #: A host as in the address of a recording: a name or an IP address, with its port.
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
@@ -44,6 +46,8 @@ class Preferences:
         media_sites: hosts whose recordings and players may load without a question.
         swipe_right, swipe_left, swipe_long: what a swipe over a row does; mirrored if texts run left.
         images: how pictures of other sites are shown: through this server, from the sites, or not at all.
+        stories: whether copies of an article in several feeds share one row and their marks.
+        stories_apart: ids of stories whose copies stay apart.
         keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
         keys_before: ``keys`` before the last change, for its undo.
     """
@@ -72,6 +76,8 @@ class Preferences:
     tree_order: str = _choice("own", *(order.value for order in TreeOrder))
     single_keys: bool = True
     statistics: bool = False
+    stories: bool = True
+    stories_apart: tuple[int, ...] = ()
     notify_follower: bool = True
     notify_request: bool = True
     notify_reshare: bool = True
@@ -139,6 +145,8 @@ def check(name: str, value: object) -> Any:
         return _keys(value)
     if name == "media_sites":
         return _sites(value)
+    if name == "stories_apart":
+        return _ids(value)
     if name == "time_zone":
         fits = value == "" or value in list_time_zones()
     elif "values" in field.metadata:
@@ -162,6 +170,18 @@ def _sites(value: object) -> tuple[str, ...]:
     if not fits:
         raise InvalidError("This isn't a valid list of sites.", field="media_sites")
     return tuple(value)  # type: ignore[arg-type]  # a list of texts, checked above
+
+
+def _ids(value: object) -> tuple[int, ...]:
+    fits = (
+        isinstance(value, (list, tuple))
+        and len(value) <= APART_MAX
+        and all(isinstance(number, int) and number is not True and 0 < number < 1 << 53 for number in value)
+        and len(set(value)) == len(value)
+    )
+    if not fits:
+        raise InvalidError("This isn't a valid list of stories.", field="stories_apart")
+    return tuple(value)  # type: ignore[arg-type]  # a list of numbers, checked above
 
 
 def _keys(value: object) -> Mapping[str, str]:

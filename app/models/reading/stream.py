@@ -16,6 +16,7 @@ from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.full_text import FullText
 from app.models.reading.notes import Note
 from app.models.reading.search import QueryNote, Term, decode_query, encode_query
+from app.models.reading.story import Copy
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Share, Sharer, ShareVisibility
 from app.models.subscriptions.read_state import ReadState
@@ -243,6 +244,7 @@ class EntryRow:
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
     ``original``: its title opens the page at its site. ``highlighted``: by one of the user's rules.
     ``read_at``: when the user read it, in the stream of recently read entries.
+    ``copies`` are in other feeds of the user; the row stands for them, too: it is unread if one of them is.
     """
 
     id: int
@@ -270,6 +272,7 @@ class EntryRow:
     original: bool = False
     read_at: dt.datetime | None = None
     highlighted: bool = False
+    copies: tuple[Copy, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -314,6 +317,7 @@ class Article:
     ``always_full``: the user wants the full texts of its feed. ``wants_full``: show ``full``, the text of the
     entry's page, instead of the feed's text. ``saved``: the user has saved the page.
     ``note``: the user's own.
+    ``copies``: of the article in other feeds of the user; ``is_apart``: the user keeps them apart in lists.
     """
 
     entry: Entry
@@ -337,6 +341,8 @@ class Article:
     full: FullText | None = None
     saved: bool = False
     note: Note | None = None
+    copies: tuple[Copy, ...] = ()
+    is_apart: bool = False
 
     @property
     def shown_full(self) -> str:

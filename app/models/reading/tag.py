@@ -27,13 +27,15 @@ class Tag:
 
 
 class Mark(NamedTuple):
-    """A user's marks on an entry: starred, tagged (ids), with a note, or several of these."""
+    """A user's marks on an entry: starred, tagged (ids), with a note, or several; and times of marks."""
 
     entry_id: int
     feed_id: int
     starred: bool
     tags: tuple[int, ...] = ()
     noted: bool = False
+    starred_at: dt.datetime | None = None
+    tagged_at: dt.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

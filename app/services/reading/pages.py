@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.grouping import GroupingGateway, ShareGroups
+from app.gateways.reading.grouping import GroupingGateway, ShareGroups, is_shown
 from app.gateways.reading.streams import KeyPage, Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.reading.entry import Entry, EntryKey
+from app.models.reading.story import Copy, StoryChoice
 from app.models.reading.stream import MARKED, SINGLE, Cursor, EntryRow, Page, Snapshot, Sort, StreamKind
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
@@ -45,6 +46,16 @@ class Rows:
         """Return the id of the entry that holds the user's marks for this key."""
         of = self.gathered.origins.get(key.id)
         return of.entry_id if of else key.id
+
+    def list_roots(self) -> list[int]:
+        """Return the ids of the entries that hold the marks of all rows and their copies."""
+        copies = (copy.id for some in self.gathered.copies.values() for copy in some)
+        return list(dict.fromkeys((*map(self.get_root, self.page.keys), *copies)))
+
+    def count_missing(self, limit: int) -> int:
+        """Return how many rows to read besides these."""
+        missing = limit - self.count
+        return missing if 2 * self.count < limit else missing - self.gathered.folded
 
     def take_first(self, count: int) -> Rows:
         """Return the first ``count`` rows, as a page that ends with the last of them."""
@@ -90,16 +101,18 @@ class PageMaker:
         limit: int,
         sources: Sources | None,
         *,
+        choice: StoryChoice,
         with_bodies: bool,
     ) -> Page:
         """Return the page after ``cursor``, without its count of unread entries.
 
         Args:
+            choice: whether copies of an article share a row.
             sources: the sources of the stream if they were just read. The stream of all needs all of the
                 user's subscriptions, the stream of people all followed people.
             with_bodies: include the full texts in the rows.
         """
-        rows = self._rows(snapshot, cursor, limit, sources, with_bodies=with_bodies)
+        rows = self._rows(snapshot, cursor, limit, sources, choice=choice, with_bodies=with_bodies)
         return self._present(snapshot, rows, sources, with_bodies=with_bodies)
 
     def load_key_page(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
@@ -114,57 +127,69 @@ class PageMaker:
         limit: int,
         sources: Sources | None,
         *,
+        choice: StoryChoice,
         with_bodies: bool,
     ) -> Rows:
-        """Return the rows of a page, reading more keys where one row groups several entries."""
+        """Return the rows of a page, reading more keys where one row groups several shares.
+
+        Rows of copies leave the page shorter, unless it would be less than half full: reading on costs more
+        commands than the page itself.
+        """
         people = self._people(snapshot, sources)
         # Articles may occur more than once; a few extra keys save a second round of reads.
         several = bool(people) and snapshot.ref.kind in _MIXED
         wanted = limit + limit // SPARE if several else limit
-        page = self._load_visible(snapshot, cursor, wanted, sources)
-        rows = self._read(snapshot, page, people, with_bodies=with_bodies)
+        page = self._load_visible(snapshot, cursor, wanted, sources, choice)
+        rows = self._read(snapshot, page, people, sources, choice=choice, with_bodies=with_bodies)
         for _ in range(FILLS):
             if (
                 not rows.gathered.grouped_ids
                 or rows.page.cursor is None
-                or (missing := limit - rows.count) < 1
+                or (missing := rows.count_missing(limit)) < 1
             ):
                 break
-            more = self._load_visible(snapshot, rows.page.cursor, missing, sources)
-            rows = rows.join(self._read(snapshot, more, people, with_bodies=with_bodies))
+            more = self._load_visible(snapshot, rows.page.cursor, missing, sources, choice)
+            some = self._read(snapshot, more, people, sources, choice=choice, with_bodies=with_bodies)
+            rows = rows.join(some)
         return rows.take_first(limit) if several else rows
 
     def _load_visible(
-        self, snapshot: Snapshot, cursor: Cursor | None, limit: int, sources: Sources | None
+        self,
+        snapshot: Snapshot,
+        cursor: Cursor | None,
+        limit: int,
+        sources: Sources | None,
+        choice: StoryChoice,
     ) -> KeyPage:
         """Return a page without the entries that the user's rules hide, read further for those."""
         page = self.load_key_page(snapshot, cursor, limit)
         if snapshot.ref.kind in _WITH_HIDDEN:
             return page
-        found = self._drop_hidden(snapshot, page, sources)
+        found = self._drop_hidden(snapshot, page, sources, choice)
         for _ in range(FILLS):
             if len(found.keys) == len(page.keys) or found.cursor is None:
                 break
             more = self.load_key_page(snapshot, found.cursor, limit - len(found.keys))
-            page, found = page.join(more), found.join(self._drop_hidden(snapshot, more, sources))
+            page, found = page.join(more), found.join(self._drop_hidden(snapshot, more, sources, choice))
             if len(found.keys) >= limit:
                 break
         return found
 
-    def _drop_hidden(self, snapshot: Snapshot, page: KeyPage, sources: Sources | None) -> KeyPage:
-        feed_ids = list({key.feed_id for key in page.keys})
-        known = sources.subscriptions.values() if sources else None
-        mine = self._subscriptions.find_by_user(snapshot.user_id, feed_ids) if known is None else known
+    def _drop_hidden(
+        self, snapshot: Snapshot, page: KeyPage, sources: Sources | None, choice: StoryChoice
+    ) -> KeyPage:
+        if sources:
+            mine: Iterable[Subscription] = sources.subscriptions.values()
+        else:
+            # Those of copies are needed soon, and one command reads them all.
+            feed_ids = {key.feed_id for key in page.keys}
+            feed_ids |= self._gathering.find_copy_feeds(snapshot, page.keys, choice)
+            mine = self._subscriptions.find_by_user(snapshot.user_id, list(feed_ids))
         hiding = {s.feed_id: s for s in mine if s.hidden.bits}
         if not hiding:
             return page
 
-        def is_shown(key: EntryKey) -> bool:
-            one = hiding.get(key.feed_id)
-            # Marked as unread again, an entry is back.
-            return one is None or not (one.hidden.has_seq(key.seq) and one.state.is_read(key.seq))
-
-        return page.select_keys(is_shown)
+        return page.select_keys(lambda key: key.feed_id not in hiding or is_shown(key, hiding[key.feed_id]))
 
     def _people(self, snapshot: Snapshot, sources: Sources | None) -> list[Subscription]:
         """Return the user's subscriptions to people, from ``sources`` if it holds all of them."""
@@ -177,13 +202,17 @@ class PageMaker:
         snapshot: Snapshot,
         page: KeyPage,
         people: Sequence[Subscription],
+        sources: Sources | None,
         *,
+        choice: StoryChoice,
         with_bodies: bool,
     ) -> Rows:
         stored = self._entries.find_stored(page.keys, with_bodies=with_bodies)
-        shares = self._gathering.find_shares(snapshot, stored, people)
+        mine = sources.subscriptions if sources else None
+        stories = self._gathering.find_stories(snapshot, stored, choice, mine)
+        shares = self._gathering.find_shares(snapshot, stored, people, stories)
         found = self._entries.join_shares(snapshot.user_id, stored, with_bodies=with_bodies)
-        return Rows(page, found, self._gathering.group_shares(snapshot, page.keys, found, shares))
+        return Rows(page, found, self._gathering.group_shares(snapshot, page.keys, found, shares, stories))
 
     def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, with_bodies: bool) -> Page:
         """Turn keys into rows with names, excerpts and the current marks.
@@ -193,7 +222,8 @@ class PageMaker:
         """
         user_id, kept_ones, page = snapshot.user_id, snapshot.ref.kind in MARKED, rows.page
         if sources is None or snapshot.ref.kind in SINGLE:
-            feed_ids = list({k.feed_id for k in page.keys})
+            others = (copy for some in rows.gathered.copies.values() for copy in some)
+            feed_ids = list({k.feed_id for k in (*page.keys, *others)})
             own = self._gathering.make_own_subscriptions(user_id) if snapshot.ref.is_own else []
             sources = self._streams.load_sources(
                 own or self._subscriptions.find_by_user(user_id, feed_ids), extra_feed_ids=feed_ids
@@ -202,7 +232,7 @@ class PageMaker:
             # Keys of shares aren't remembered: a restored or reopened share gets another place.
             lasting = [k for k in page.keys if k.id in rows.found and rows.found[k.id].of is None]
             self._entries.remember_keys(lasting)
-        marks = self._tags.find_marks(user_id, [rows.get_root(key) for key in page.keys])
+        marks = self._tags.find_marks(user_id, rows.list_roots())
         tags = self._tags.find_by_marks(user_id, marks)
         # Other orders have a border too, but no heading at it.
         shown, split = [], page.split if snapshot.sort is Sort.UNREAD_ON_TOP else None
@@ -210,9 +240,12 @@ class PageMaker:
             known = kept_ones or key.feed_id in sources.subscriptions
             if key.id in rows.found and known and key.id not in rows.gathered.grouped_ids:
                 entry, root = rows.found[key.id], rows.get_root(key)
-                starred = root in marks and marks[root].starred
+                copies = rows.gathered.copies.get(key.id, ())
+                starred = any(i in marks and marks[i].starred for i in (root, *(one.id for one in copies)))
                 sharers = rows.gathered.sharers.get(key.id, ())
                 row = build_row(entry, sources, starred, tags.get(root, ()), sharers)
+                if copies:
+                    row = _with_copies(row, copies, sources)
                 if snapshot.ref.kind is StreamKind.RECENT:
                     row = dataclasses.replace(row, read_at=key.time)
                 shown.append(self._with_text(row, entry) if with_bodies else row)
@@ -226,6 +259,16 @@ class PageMaker:
         if len(html) > self._whole_max:
             return row
         return dataclasses.replace(row, html=html, pictures=entry.pictures, enclosures=entry.enclosures)
+
+
+def _with_copies(row: EntryRow, copies: Sequence[EntryKey], sources: Sources) -> EntryRow:
+    """Return a row that stands for copies of its entry, too."""
+    mine = sources.subscriptions
+    return dataclasses.replace(
+        row,
+        copies=tuple(Copy(one.id, one.feed_id, sources.get_title(one.feed_id)) for one in copies),
+        read=row.read and all(sources.is_key_read(one) for one in copies if one.seq and one.feed_id in mine),
+    )
 
 
 def build_row(

@@ -25,6 +25,7 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.statistics import Counted
+from app.models.reading.story import Copy
 from app.models.reading.stream import (
     SORTED,
     Article,
@@ -50,6 +51,7 @@ from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
 from app.services.reading.pages import PageMaker
 from app.services.reading.search import EntrySearch
+from app.services.reading.stories import StoryService
 from app.services.subscriptions.tree import TreeBuilder
 from app.services.validation import check_id, check_ids, check_text
 
@@ -89,6 +91,7 @@ class ReadingService:
         tags: TagGateway,
         entry_search: EntrySearch,
         grouping: GroupingGateway,
+        stories: StoryService,
         mass_marks: MassMarks,
         changes: ChangeGateway,
         recent_reads: RecentReadGateway,
@@ -121,7 +124,7 @@ class ReadingService:
             grouping=grouping,
             whole_max=whole_max,
         )
-        self._mass_marks = mass_marks
+        self._mass_marks, self._stories = mass_marks, stories
         self._changes = changes
         self._recent_reads = recent_reads
         self._statistics = statistics
@@ -215,7 +218,14 @@ class ReadingService:
             ranking=ranking,
             is_stored=not query.once,
         )
-        page = self._pages.make(snapshot, None, limit, sources, with_bodies=query.with_bodies)
+        page = self._pages.make(
+            snapshot,
+            None,
+            limit,
+            sources,
+            choice=self._stories.get_choice(actor.user_id),
+            with_bodies=query.with_bodies,
+        )
         if query.ref.kind is StreamKind.SEARCH:
             return self._finder.add_snippets(page, query.ref)
         if query.ref.kind is StreamKind.TODAY:
@@ -247,7 +257,8 @@ class ReadingService:
             raise InvalidError("Can't load more of this list. Reload it.", field="snapshot")
         if query.ref.kind is StreamKind.TODAY and query.limit is None:
             limit = max(limit, snapshot.total or 0)
-        page = self._pages.make(snapshot, cursor, limit, None, with_bodies=query.with_bodies)
+        choice = self._stories.get_choice(actor.user_id)
+        page = self._pages.make(snapshot, cursor, limit, None, choice=choice, with_bodies=query.with_bodies)
         found = snapshot.ref.kind is StreamKind.SEARCH
         return self._finder.add_snippets(page, query.ref) if found else page
 
@@ -309,13 +320,23 @@ class ReadingService:
         require_permission(actor, Permission.ENTRY_READ)
         entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"), with_sharers=actor.social)
         source = entry.of.feed_id if entry.of and not entry.lost else entry.feed_id
-        feeds = list({entry.feed_id, source})
+        root = entry.of.entry_id if entry.of else entry.id
+        choice = self._stories.get_choice(actor.user_id)
+        story = self._stories.find_story(root, choice)
+        feeds = list({entry.feed_id, source, *(m.feed_id for m in (story.members if story else ()))})
         mine = self._subscriptions.find_by_user(actor.user_id, feeds)
         sources = self._streams.load_sources(mine, extra_feed_ids=feeds)
         card = sources.cards.get(source)
-        root = entry.of.entry_id if entry.of else entry.id
+        copies = tuple(
+            Copy(m.id, m.feed_id, sources.get_title(m.feed_id))
+            for m in (story.members if story else ())
+            if m.id != root and m.feed_id in sources.subscriptions
+        )
+        is_apart = story is not None and story.id in choice.apart
         marks = self._tags.find_marks(actor.user_id, [root])
-        sharers, shares = self._gathering.find_sharers(actor.user_id, entry.id, entry.of)
+        sharers, shares = self._gathering.find_sharers(
+            actor.user_id, entry.id, entry.of, None if is_apart else story
+        )
         return Article(
             entry=entry,
             feed_title=sources.get_title(source),
@@ -337,6 +358,8 @@ class ReadingService:
             else None,
             saved=card is not None and card.saved and source in sources.subscriptions,
             always_full=source in sources.subscriptions and sources.subscriptions[source].full_text,
+            copies=copies,
+            is_apart=is_apart,
         )
 
     def record_opened(self, actor: Actor, article: Article, ref: StreamRef) -> None:
@@ -425,7 +448,8 @@ class ReadingService:
         by_feed: dict[int, list[int]] = {}
         keys = self._entries.find_keys(actor.user_id, entry_ids)
         # Copies of the article, shared by followed people or in other feeds of the user, are marked too.
-        same = self._gathering.find_siblings(actor.user_id, keys) if actor.social else []
+        choice = self._stories.get_choice(actor.user_id)
+        same = self._gathering.find_siblings(actor.user_id, keys, choice, is_social=actor.social)
         for key in [*keys, *same]:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         return by_feed
@@ -465,7 +489,7 @@ class ReadingService:
         keys: Sequence[EntryKey] = self._pages.load_key_page(snapshot, None, FOUND_MAX).keys
         if ref.kind is StreamKind.TAG:
             keys = self._entries.find_keys(actor.user_id, [key.id for key in keys])
-        return self._mass_marks.mark_entries(actor, keys, ref)
+        return self._mass_marks.mark_entries(actor, [*keys, *self._stories.find_copies(actor, keys)], ref)
 
     def undo_mass_mark(self, actor: Actor, token: str) -> None:
         """Undo a ``mark_all``; entries that were marked one by one since then stay read.
@@ -488,9 +512,12 @@ class ReadingService:
         changed = self._entries.set_starred(
             actor.user_id, check_id(entry_id, "entry_id"), bool(on), clock.now()
         )
+        copies = self._stories.find_copy_ids(actor, [entry_id])
+        if copies:
+            self._entries.set_many_starred(actor.user_id, copies, bool(on), clock.now())
         # After the change: an app that syncs in between would miss it otherwise.
         if actor.synced:
-            self._changes.record_changes(actor.user_id, {}, [entry_id])
+            self._changes.record_changes(actor.user_id, {}, [entry_id, *copies])
         if on and changed:
             self._statistics.count(actor.user_id, Counted.STARRED, 1, clock.now())
         self._events.notify_counts(actor.user_id)
@@ -504,6 +531,7 @@ class ReadingService:
         """
         require_permission(actor, Permission.ENTRY_MARK)
         wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
+        wanted = [*wanted, *self._stories.find_copy_ids(actor, wanted)]
         starred = self._entries.set_many_starred(actor.user_id, wanted, bool(on), clock.now())
         self._statistics.count(actor.user_id, Counted.STARRED, starred, clock.now())
         if actor.synced:  # after the change, as in set_starred

@@ -92,6 +92,14 @@ def star() -> Response:
     return _done(form.next, starred=form.on)
 
 
+@bp.post("/entries/apart")
+def set_apart() -> Response:
+    """Show the copies of an entry in rows of their own, or in one row again."""
+    form = forms.read_form(request, Star)
+    get_services().stories.set_apart(get_actor(), form.entry, form.on)
+    return _done(form.next, apart=form.on)
+
+
 @bp.post("/read/mark-all")
 def mark_all() -> Response:
     """Mark a stream as read up to its list's snapshot; undo is possible for a day."""

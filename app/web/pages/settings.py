@@ -48,6 +48,7 @@ class Reading:
     mark_on_scroll: bool = False
     auto_load: bool = False
     hide_read_feeds: bool = False
+    stories: bool = False
     tree_order: str = declare_text(max=16, default="own")
 
 

@@ -149,11 +149,22 @@ class RowRenderer:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
         parts = [_shared(row) if row.sharers else self._source(row)]
         parts += (f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in row.tags)
+        if row.copies:
+            parts.append(self._copies(row))
         start = "".join(parts)
         if self._whole or not text:
             return f"<p>{start}</p>" if start else ""
         text = self._mark(truncate_text(text, self._length))
         return f'<p dir="auto">{start}<span class="text">{text}</span></p>'
+
+    def _copies(self, row: EntryRow) -> str:
+        """Return how many copies the row stands for, and links to the first ones."""
+        links = [
+            f'<a href="{self._link}{one.entry_id}"><bdi>{escape(one.feed_title)}</bdi></a>'
+            for one in row.copies[:NAMED]
+        ]
+        said = escape(_("also in %(feeds)s", feeds="\0")).replace("\0", ", ".join(links))
+        return f'<span class="also"> +{len(row.copies)} · {said}</span>'
 
     def _source(self, row: EntryRow) -> str:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""

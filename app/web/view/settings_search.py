@@ -85,6 +85,7 @@ SETTINGS: tuple[Setting, ...] = (
             (N_("Stay on the list"), N_("Go to the next unread feed")),
         ),
         ("s-mark_on_scroll", N_("Mark as read while scrolling"), ()),
+        ("s-stories", N_("One row per article"), (N_("duplicates"),)),
         ("s-auto_load", N_("Load more automatically"), (N_("infinite scrolling"),)),
         (
             "o-images",

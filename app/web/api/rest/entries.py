@@ -18,7 +18,7 @@ from app.models.reading.stream import Article
 from app.models.reading.tag import make_tag_key
 from app.services.reading.full_texts import describe_failure
 from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, UnsetType
-from app.web.api.rest.streams import Label, Sharer, build_sharer
+from app.web.api.rest.streams import Copy, Label, Sharer, build_copies, build_sharer
 from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services
 from app.web.view.pictures import sign_files, sign_picture, sign_pictures
@@ -55,7 +55,8 @@ class Entry(Shape, frozen=True):
     """An entry with its full text.
 
     `html`: sanitized, with absolute addresses. `share`: your own share of the entry. `of`: for a share, the
-    entry that was shared. `lost`: why that entry can't be shown.
+    entry that was shared. `lost`: why that entry can't be shown. `copies`: the same article in your other
+    feeds; `apart`: you keep them in rows of their own.
     """
 
     id: Id
@@ -81,12 +82,15 @@ class Entry(Shape, frozen=True):
     share: Id | None
     of: Id | None
     lost: str | None
+    copies: tuple[Copy, ...]
+    apart: bool
 
 
 class EntryChange(Body, frozen=True):
     """Omitted fields stay unchanged.
 
-    `tags` replaces all tags of the entry, by name; missing tags are created.
+    `tags` replaces all tags of the entry, by name; missing tags are created. `apart`: whether copies of the
+    entry in other feeds have rows of their own.
     """
 
     read: bool | UnsetType = UNSET
@@ -95,6 +99,7 @@ class EntryChange(Body, frozen=True):
     tags: Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=1000)] | UnsetType = (
         UNSET
     )
+    apart: bool | UnsetType = UNSET
 
 
 class EntryMarks(Shape, frozen=True, kw_only=True):
@@ -108,6 +113,7 @@ class EntryMarks(Shape, frozen=True, kw_only=True):
     starred: bool | UnsetType = UNSET
     liked: bool | UnsetType = UNSET
     tags: tuple[Label, ...] | UnsetType = UNSET
+    apart: bool | UnsetType = UNSET
 
 
 class Marks(Body, frozen=True):
@@ -163,6 +169,8 @@ add_example(
         share=None,
         of=None,
         lost=None,
+        copies=(Copy(id=ENTRY + 1, feed_id=FEED + 1, feed_title="planet"),),
+        apart=False,
     )
 )
 add_example(FullText(html="<p>Nothing happened, at length.</p>", wait=False, error=None, message=None))
@@ -205,6 +213,8 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         share=get_services().sharing.find_own_share(actor, entry),
         of=entry.of.entry_id if entry.of else None,
         lost=entry.lost.value if entry.lost else None,
+        copies=build_copies(found.copies),
+        apart=found.is_apart,
     )
 
 
@@ -248,7 +258,9 @@ def _liked(who: Actor, found: Article) -> bool:
 
 @add_operation("PATCH", "/entries/{entry_id}", "Update an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
 def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
-    """Changes whether the entry is read, starred or liked, and its tags."""
+    """Changes whether the entry is read, starred or liked, its tags, and whether its copies stay apart."""
+    if body.apart is not UNSET:
+        get_services().stories.set_apart(actor, entry_id, body.apart)
     if body.starred is UNSET and body.liked is UNSET and body.tags is UNSET:
         return _mark_entry(actor, entry_id, body)
     return _change_marks(actor, entry_id, body)
@@ -291,6 +303,7 @@ def _change_marks(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
         starred=body.starred,
         liked=body.liked,
         tags=tuple(Label(id=t.id, name=t.name) for t in tags),
+        apart=body.apart,
     )
 
 
@@ -299,7 +312,7 @@ def _mark_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     done = None if body.read is UNSET else get_services().reading.mark(actor, [entry_id], body.read)
     if done is None or not done.deltas:
         get_services().tags.get_tags(actor, entry_id)  # raises if the user may not see the entry
-    return EntryMarks(id=entry_id, read=body.read)
+    return EntryMarks(id=entry_id, read=body.read, apart=body.apart)
 
 
 @add_operation(

@@ -116,7 +116,8 @@ class Settings(Shape, frozen=True):
     `font`, `text_size`, `line_height`, `text_width` and `justified` apply in browsers without a choice of
     their own.
     `images`: pictures come through this server, from their sites, or not at all. `tree_order`: of feeds and
-    folders; `own`: as you have arranged them.
+    folders; `own`: as you have arranged them. `stories`: the copies of an article in several feeds share one
+    row and their marks.
     """
 
     language: Language
@@ -141,6 +142,7 @@ class Settings(Shape, frozen=True):
     after_mark_all: Literal["stay", "next"]
     hide_read_feeds: bool
     tree_order: Arrangement
+    stories: bool
     single_keys: bool
     notify: Notified
     push: Pushed
@@ -172,6 +174,7 @@ class SettingsChange(Body, frozen=True):
     after_mark_all: Literal["stay", "next"] | UnsetType = UNSET
     hide_read_feeds: bool | UnsetType = UNSET
     tree_order: Arrangement | UnsetType = UNSET
+    stories: bool | UnsetType = UNSET
     single_keys: bool | UnsetType = UNSET
     notify: NotifiedChange | UnsetType = UNSET
     push: PushedChange | UnsetType = UNSET

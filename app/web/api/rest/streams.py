@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -14,6 +15,7 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.reading.history import ActionKind, HistoryCursor
 from app.models.reading.search import QUERY_MAX, normalise_query
+from app.models.reading.story import Copy as StoredCopy
 from app.models.reading.stream import EntryRow, Show, Sort, StreamKind, StreamQuery, StreamRef
 from app.models.sharing.sharing import Sharer as StoredSharer
 from app.models.subscriptions.undo import RestoreResult
@@ -63,11 +65,20 @@ class Label(Shape, frozen=True):
     name: str
 
 
+class Copy(Shape, frozen=True):
+    """The same article in another of your feeds."""
+
+    id: Id
+    feed_id: Id
+    feed_title: str
+
+
 class EntrySummary(Shape, frozen=True):
     """An entry as shown in a list.
 
     `html`: sanitized full text, if `whole` was requested; null if the text is too long for a list. `at`: the
-    time that lists are sorted by. `lost`: why the shared entry can't be shown.
+    time that lists are sorted by. `lost`: why the shared entry can't be shown. `copies`: the same article in
+    your other feeds; they have no rows of their own here, and marks reach all.
     """
 
     id: Id
@@ -86,6 +97,7 @@ class EntrySummary(Shape, frozen=True):
     shared_by: tuple[Sharer, ...]
     html: str | None
     lost: str | None
+    copies: tuple[Copy, ...]
 
 
 class EntryPage(Shape, frozen=True):
@@ -159,6 +171,7 @@ class History(Shape, frozen=True):
 
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 _SHARER = add_example(Sharer(share_id=SHARE, name=PERSON, display="Cleo", note="Worth reading."))
+_COPY = add_example(Copy(id=ENTRY + 1, feed_id=FEED + 1, feed_title="planet"))
 _ROW = add_example(
     EntrySummary(
         id=ENTRY,
@@ -177,6 +190,7 @@ _ROW = add_example(
         shared_by=(_SHARER,),
         html=None,
         lost=None,
+        copies=(_COPY,),
     )
 )
 add_example(EntryPage(items=(_ROW,), next=None, snapshot=SNAPSHOT, unread=1, total=1))
@@ -262,7 +276,13 @@ def _row(row: EntryRow) -> EntrySummary:
         shared_by=tuple(map(build_sharer, row.sharers)),
         html=row.html if row.html is None else sign_pictures(row.html, row.url),
         lost=row.lost.value if row.lost else None,
+        copies=build_copies(row.copies),
     )
+
+
+def build_copies(found: Sequence[StoredCopy]) -> tuple[Copy, ...]:
+    """Return the copies of an entry in other feeds of its reader."""
+    return tuple(Copy(id=one.entry_id, feed_id=one.feed_id, feed_title=one.feed_title) for one in found)
 
 
 def build_sharer(found: StoredSharer) -> Sharer:

@@ -1,0 +1,81 @@
+"""Stories: how a person wants copies of one article in several feeds to be shown and marked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app import logs
+from app.errors import NotFoundError
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.grouping import GroupingGateway
+from app.gateways.reading.stories import StoryGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.preferences import APART_MAX
+from app.models.reading.entry import EntryKey
+from app.models.reading.story import Story, StoryChoice
+from app.services.access import require_permission
+from app.services.validation import check_id
+
+log = logs.get(__name__)
+
+
+class StoryService:
+    """Finds copies of entries for their readers, and keeps some apart."""
+
+    def __init__(
+        self,
+        stories: StoryGateway,
+        grouping: GroupingGateway,
+        entries: EntryGateway,
+        accounts: AccountGateway,
+    ) -> None:
+        self._stories, self._grouping = stories, grouping
+        self._entries, self._accounts = entries, accounts
+
+    def get_choice(self, user_id: int) -> StoryChoice:
+        """Return how a user wants copies to be shown and marked."""
+        user = self._accounts.find_user(user_id)
+        if user is None:
+            return StoryChoice()
+        return StoryChoice(user.preferences.stories, frozenset(user.preferences.stories_apart))
+
+    def find_story(self, entry_id: int, choice: StoryChoice) -> Story | None:
+        """Return the story of an entry, also one whose copies the user keeps apart, or None."""
+        return self._stories.find_copies([entry_id]).get(entry_id) if choice.is_on else None
+
+    def find_copies(self, actor: Actor, keys: Sequence[EntryKey]) -> list[EntryKey]:
+        """Return the copies of entries in the actor's other feeds."""
+        require_permission(actor, Permission.ENTRY_READ)
+        choice = self.get_choice(actor.user_id)
+        if not (keys and choice.is_on):
+            return []
+        return self._grouping.find_siblings(actor.user_id, keys, choice, is_social=False)
+
+    def find_copy_ids(self, actor: Actor, entry_ids: Sequence[int]) -> list[int]:
+        """Return the ids of the copies of entries that the actor may see, but not of these entries.
+
+        Copies in feeds that the actor has left are included: their marks can still be removed.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        choice = self.get_choice(actor.user_id)
+        found = self._stories.find(entry_ids, choice)
+        copies = dict.fromkeys(m.id for story in found.values() for m in story.members)
+        return [i for i in copies if i not in set(entry_ids)]
+
+    def set_apart(self, actor: Actor, entry_id: int, apart: bool) -> None:
+        """Show the copies of an entry apart in lists, or in one row again. Only their display changes.
+
+        Raises:
+            NotFoundError: the actor may not see the entry, or it has no copies.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        key = self._entries.get_key(actor.user_id, check_id(entry_id, "entry_id"))
+        story = self._stories.find_copies([key.id]).get(key.id)
+        user = self._accounts.find_user(actor.user_id)
+        if story is None or user is None:
+            raise NotFoundError("This entry has no copies in other feeds.", entry_id=entry_id)
+        others = [i for i in user.preferences.stories_apart if i != story.id]
+        kept = (*others, story.id) if apart else tuple(others)
+        self._accounts.set_preferences(actor.user_id, {"stories_apart": list(kept[-APART_MAX:])})
+        log.info("story_set_apart", user_id=actor.user_id, story_id=story.id, apart=apart)
