@@ -94,6 +94,8 @@ def test_an_undone_mark_is_not_repeated(services: Services, ann: Actor, at: At) 
     at(3.2)
     assert _run(services)["entries"] == 0
     assert _unread(services, ann) == {"one", "two"}
+    services.subscriptions.restore(ann, services.subscriptions.unsubscribe(ann, feed_id))
+    assert _run(services)["entries"] == 0
     _bring(services, feed_id, "blog", "three")
     at(6.3)
     assert _run(services)["entries"] == 1

@@ -101,6 +101,7 @@ class FeedMerger:
             if position is None:
                 raise ConflictError(feed_id=target.id)  # the target was merged too; the next pull retries
             moved = mine.move_to(target.id, state)
+            self._subscriptions.move_rules(mine.user_id, source.id, target.id, session)
             self._subscriptions.add(moved, pending=not position.last_seq, session=session)
 
         try:
@@ -113,6 +114,7 @@ class FeedMerger:
 
     def _leave(self, subscription: Subscription, target: Feed, session: Session) -> None:
         gone = self._subscriptions.remove(subscription.user_id, subscription.feed_id, session)
+        self._subscriptions.move_rules(subscription.user_id, subscription.feed_id, target.id, session)
         if gone and gone.private:
             self._subscriptions.set_private(gone.user_id, target.id, True, session)
         if gone and not gone.paused:

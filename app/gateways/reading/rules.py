@@ -123,6 +123,9 @@ class RuleGateway(RuleMapper):
         """
         if len(rules) > max(self._most, len(was.rules)):
             raise TooLargeError("You can have at most %(limit)s rules.", limit=self._most)
+        if any(rule.enabled for rule in rules):
+            # First: a crash after it only has feeds watched for nothing, and not rules that are never tried.
+            self.watch_feeds(user_id, is_active=True)
         self.replace_rules(user_id, rules, was, today)
         self.watch_user(user_id)
 
@@ -144,6 +147,12 @@ class RuleGateway(RuleMapper):
         if not notify or found is None:
             self.watch_user(user_id)
         return found
+
+    def has_scope(self, user_id: int, rule: Rule) -> bool:
+        """Return whether a user has any of the feeds and folders that a rule names."""
+        if not set(rule.feeds).isdisjoint(self._subscriptions.find_feed_ids(user_id)):
+            return True
+        return any(folder.id in rule.folders for folder in self._folders.find_by_user(user_id))
 
     def watch_user(self, user_id: int) -> None:
         """Have new entries of a user's feeds tried, if the user has active rules or searches that notify."""

@@ -249,6 +249,7 @@ class SubscriptionGateway:
         def restore_subscription(session: Session) -> Subscription:
             if instead is not None:
                 self._leave(user_id, instead.feed_id, session)
+                self._subscriptions.move_rules(user_id, instead.feed_id, wanted.feed_id, session)
             return self._return(wanted, token, now, session)
 
         mine = self._cells.run_in_transaction(user_id, restore_subscription)
@@ -322,7 +323,9 @@ class SubscriptionGateway:
         readers = 0 if wanted.paused else 1
         position = self._feeds.change_subscriber_count(wanted.feed_id, readers, session, now=now)
         if position is None:
-            return self._return(self._moved(wanted, token, now), token, now, session, has_rules)
+            moved = self._moved(wanted, token, now)
+            self._subscriptions.move_rules(moved.user_id, wanted.feed_id, moved.feed_id, session)
+            return self._return(moved, token, now, session, has_rules)
         # An empty state may be from before the feed's first pull, which may have happened since.
         fresh = wanted.state == ReadState()
         state = ReadState(self._start_of(position, now)) if fresh else wanted.state
@@ -471,6 +474,7 @@ class SubscriptionGateway:
             self._feeds.change_subscriber_count(subscription.feed_id, -readers, session)
             self._removals.add(Removal(token, subscription.user_id, was, target.id), expires, session)
             new = was.move_to(target.id, state)
+            self._subscriptions.move_rules(new.user_id, was.feed_id, target.id, session)
             self._subscriptions.add(new, pending=not position.last_seq, session=session)
 
         self._cells.run_in_transaction(subscription.user_id, write_replacement)

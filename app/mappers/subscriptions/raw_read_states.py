@@ -41,6 +41,7 @@ Rest = tuple[
     RemovedEntries,
     RemovedEntries,
     int | None,
+    int,
 ]
 #: The flags, in their order in a :class:`Subscription`.
 FLAGS = ("paused", "person", "muted", "private", "original", "notify", "full_text", "reopen")
@@ -142,7 +143,8 @@ def _rest_of(doc: Doc) -> Rest:
     flags = paused, person, muted, private, original, notify, full_text, reopen
     rules = _find_numbers(doc, "hidden"), _find_numbers(doc, "highlighted"), get("ruled")
     numbers = get("mass"), get("read_after", 0), get("keep_newest", 0)
-    return tuple(get("unread", ())), get("title", ""), folder_ids, orders, *numbers, *flags, *rules
+    unread, done = tuple(get("unread", ())), get("read_after_done", 0)
+    return unread, get("title", ""), folder_ids, orders, *numbers, *flags, *rules, done
 
 
 def _find_numbers(doc: Doc, name: str) -> RemovedEntries:

@@ -278,6 +278,23 @@ class SubscriptionMapper:
         return found is not None
 
     @translate_errors
+    def move_rules(self, user_id: int, feed_id: int, target_id: int, session: Session) -> None:
+        """Let a user's rules that are for a feed be for another one, which takes its place."""
+        other = {"$cond": [{"$eq": ["$$feed", Int64(feed_id)]}, Int64(target_id), "$$feed"]}
+        feeds = {"$map": {"input": "$$rule.feeds", "as": "feed", "in": other}}
+        rule = {"$mergeObjects": ["$$rule", {"feeds": {"$setUnion": [feeds, []]}}]}  # each feed once
+        update: list[Doc] = [
+            {
+                "$set": {
+                    "rules": {"$map": {"input": "$rules", "as": "rule", "in": rule}},
+                    "rev": {"$add": ["$rev", Int64(1)]},
+                }
+            }
+        ]
+        query = {"user_id": user_id, "rules.feeds": feed_id}
+        self._rules.get(user_id, session).update_one(query, update, session=session)
+
+    @translate_errors
     def has_ruled(self) -> bool:
         """Return whether anyone has rules."""
 
@@ -732,6 +749,8 @@ def _new(new_id: int, subscription: Subscription, *, pending: bool, has_rules: b
         doc["read_after"] = subscription.read_after
     if subscription.keep_newest:
         doc["keep_newest"] = subscription.keep_newest
+    if subscription.read_after_done:
+        doc["read_after_done"] = Int64(subscription.read_after_done)
     for flag in raw_read_states.FLAGS:
         if getattr(subscription, flag):
             doc[flag] = True

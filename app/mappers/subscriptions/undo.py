@@ -171,6 +171,7 @@ def _of_subscription(subscription: Subscription) -> Doc:
         "reopen": subscription.reopen,
         "read_after": subscription.read_after,
         "keep_newest": subscription.keep_newest,
+        "read_after_done": Int64(subscription.read_after_done),
         "upto": state.upto,
         "words": {key: Int64(word) for key, word in state.to_words().items()},
         "unread": list(state.unread),
@@ -239,6 +240,7 @@ def _subscription(user_id: int, doc: Doc) -> Subscription:
         ruled=doc.get("ruled"),
         read_after=doc.get("read_after", 0),
         keep_newest=doc.get("keep_newest", 0),
+        read_after_done=doc.get("read_after_done", 0),
         hidden=hidden,
         highlighted=highlighted,
     )

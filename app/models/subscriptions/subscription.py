@@ -36,6 +36,7 @@ class Subscription(NamedTuple):
         keep_newest: how many of its newest entries the user's lists show; 0: all.
         hidden, highlighted: numbers of entries that the user's rules hide from lists, or highlight there.
         ruled: the last number that the user's rules were tried on; None: the user has no rules.
+        read_after_done: the last number that ``read_after`` has marked. Entries up to it keep their state.
     """
 
     id: int
@@ -60,11 +61,14 @@ class Subscription(NamedTuple):
     hidden: RemovedEntries = NO_ENTRIES
     highlighted: RemovedEntries = NO_ENTRIES
     ruled: int | None = None
+    read_after_done: int = 0
 
     def move_to(self, feed_id: int, state: ReadState) -> Subscription:
         """Return the subscription to another feed, whose entries have other numbers."""
         none = NO_ENTRIES
-        return self._replace(feed_id=feed_id, state=state, hidden=none, highlighted=none, ruled=None)
+        return self._replace(
+            feed_id=feed_id, state=state, hidden=none, highlighted=none, ruled=None, read_after_done=0
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

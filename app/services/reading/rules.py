@@ -85,7 +85,8 @@ class RuleService:
         It is tried on entries that arrive from now on.
 
         Raises:
-            InvalidError: the condition can't be used, or the rule does nothing.
+            InvalidError: the condition can't be used, or the rule does nothing; or its feeds and folders are
+                gone, and it names no others.
             NotFoundError: the actor has no such rule.
             TooLargeError: the actor has the maximum number of rules, or of regular expressions in them.
             ConflictError: the rules were changed elsewhere at the same time.
@@ -96,13 +97,23 @@ class RuleService:
             raise InvalidError("Choose what the rule does.", field="actions")
         was = self._rules.find_by_user(actor.user_id)
         if rule.id:
-            _get(was, rule.id)
+            self._keep_scope(actor, _get(was, rule.id), rule)
             rules = [rule if one.id == rule.id else one for one in was.rules]
         else:
             rule = dataclasses.replace(rule, id=max((one.id for one in was.rules), default=0) + 1)
             rules = [*was.rules, rule]
         self._store(actor, rules, was)
         return rule
+
+    def _keep_scope(self, actor: Actor, was: Rule, rule: Rule) -> None:
+        """Raise InvalidError if a rule whose feeds and folders are gone would become one for all feeds."""
+        if rule.feeds or rule.folders or not (was.feeds or was.folders):
+            return
+        if not self._rules.has_scope(actor.user_id, was):
+            raise InvalidError(
+                "All feeds and folders of this rule are gone. Choose others, or create a new rule for all.",
+                field="scope",
+            )
 
     def set_enabled(self, actor: Actor, rule_id: int, enabled: bool) -> Rule:
         """Switch a rule on or off.
