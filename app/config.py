@@ -747,6 +747,7 @@ class Settings:
     tags_per_entry: int = _row(30, "Tags per entry", _between(1, 1000))
     tags_per_user: int = _row(1000, "Tags per user", _between(1, 100_000))
     tag_length: int = _row(64, "Longest tag, in characters", _between(1, 256))
+    followed_lists_max: int = _row(20, "OPML files on the web that a user can follow", _between(0, 1000))
     searches_max: int = _row(100, "Saved searches per user", _between(0, 10_000))
     search: str = _row(
         "local",

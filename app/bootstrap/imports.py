@@ -6,6 +6,7 @@ from app.bootstrap.sharing import SharingServices
 from app.bootstrap.subscriptions import SubscriptionServices
 from app.runtime.lazy import lazy
 from app.services.imports.archives import READ, ArchiveService, make_read_job
+from app.services.imports.followed_lists import FollowedListService
 from app.services.imports.imports import ImportService
 from app.services.imports.packs import PackService
 from app.services.imports.runner import ImportRunner
@@ -66,6 +67,21 @@ class ImportServices(SubscriptionServices, SharingServices):
             events=self.events,
             free_space=self.free_space,
             settings=s,
+        )
+
+    @lazy
+    def followed_lists(self) -> FollowedListService:
+        """OPML files on the web that users follow; for workers and the updater, too."""
+        g = self.gateways
+        return FollowedListService(
+            g.followed_lists,
+            g.accounts,
+            self.bulk_edit,
+            self.jobs,
+            limiter=self.limiter,
+            budget=self.budget,
+            fetch_budget=self.fetch_budget,
+            free_space=self.free_space,
         )
 
     @lazy

@@ -33,6 +33,7 @@ from app.gateways.feeds.robots import RobotsGateway
 from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.imports.archives import ArchiveGateway
 from app.gateways.imports.exports import ExportGateway
+from app.gateways.imports.followed_lists import FollowedListGateway
 from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.packs import PackGateway
 from app.gateways.media.attachments import AttachmentGateway
@@ -115,6 +116,7 @@ from app.mappers.feeds.poll_results import PollResultMapper
 from app.mappers.feeds.retention_budget import RetentionBudgetMapper
 from app.mappers.feeds.robots import RobotsMapper
 from app.mappers.feeds.websubs import WebsubMapper
+from app.mappers.imports.followed_lists import FollowedListMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.imports.packs import PackMapper
 from app.mappers.media.blobs import BlobMapper
@@ -214,6 +216,7 @@ class Mappers:
         self.stream_views = StreamViewMapper(cells)
         self.playback = PlaybackMapper(cells)
         self.statistics = StatisticsMapper(cells)
+        self.followed_lists = FollowedListMapper(cells)
         self.recent_reads = RecentReadMapper(cells)
         self.auto_read = AutoReadMapper(cells)
         self.reopening = ReopenMapper(cells)
@@ -641,6 +644,9 @@ class Gateways:
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
+        self.followed_lists = FollowedListGateway(
+            m.followed_lists, self.imports, m.subscriptions, m.feeds, settings
+        )
         self.statistics = StatisticsGateway(m.statistics, m.users, days=settings.statistics_days)
         self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)
         self.rules = RuleGateway(
@@ -701,5 +707,6 @@ class Gateways:
             saved_pages=self.saved_pages,
             statistics=self.statistics,
             entry_notes=self.notes,
+            followed_lists=self.followed_lists,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

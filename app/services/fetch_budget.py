@@ -101,6 +101,11 @@ class FetchBudget:
         if self._per_day and size:
             self._ledger.add(clock.now().date(), size, {})
 
+    def charge_user(self, user_id: int, size: int) -> None:
+        """Count the bytes that only one user has caused."""
+        if self._is_limited and size:
+            self._ledger.add(clock.now().date(), size, {user_id: size})
+
     def set_payer(self, search: int, actor: Actor) -> None:
         """Remember that a user has started a search, and pays for it."""
         if self._is_limited:

@@ -340,6 +340,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("search", "/search"),
     Screen("search-found", "/search?q=japan+art"),
     Screen("search-misread", "/search?q=art+foo:bar"),
+    Screen("lists", "/imports/lists"),
     Screen("statistics", "/settings/statistics"),
     Screen("search-typing", "/search", _type_search),
     Screen("search-typed-name", "/search?q=art", _type_name),

@@ -45,6 +45,7 @@ MEMBERS = {
         "rules.json",
         "positions.json",
         "statistics.json",
+        "lists.json",
         "recent.json",
         "saved.json",
         "notes.json",
@@ -120,6 +121,7 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     feed_id = db.entries.find_one({"_id": one})["feed_id"]
     services.subscriptions.update(ann, feed_id, title="My title", folder_ids=[inner.id])
     services.statistics.set_enabled(ann, True)
+    services.followed_lists.add(ann, "https://list.example/")
     services.reading.set_starred(ann, one, True)
     services.reading.set_starred(ann, two, True)
     services.tags.change_tags(ann, two, add=["Später", "Read later"])
@@ -218,6 +220,7 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     assert [t["title"] for t in found.json("tagged")] == ["blog 4"]
     (read,) = found.json("recent")
     assert (read["title"], read["link"]) == ("blog 1", "https://blog.example.org/1")
+    assert [one["url"] for one in found.json("lists")] == ["https://list.example/"]
     (day,) = found.json("statistics")
     assert (day["read"], day["starred"], day["shared"]) == (1, 2, 2)
     assert found.json("searches") == [{"name": "Trains", "query": "title:rail", "notify": False}]

@@ -10,6 +10,7 @@ import datetime as dt
 
 from app import clock
 from app.bootstrap.services import Services
+from app.feeds.urls import hash_url
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.token import Scope, Token, TokenKind
 from app.models.feeds.feed import FetchRecord
@@ -75,6 +76,7 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         services.tags.change_tags(ann, some[0], add=["Travel", "Japan"])
         services.tags.change_tags(ann, some[2], add=["Japan", "Recipes for spring"])
         services.tags.save_search(ann, "Art in Japan", "art japan is:unread")
+        _lists(services, ann)
         services.statistics.set_enabled(ann, True)
         for back in range(60):
             for what, count in zip(Counted, (back * 7 % 23, back % 4 // 3, back % 9 // 8), strict=True):
@@ -112,6 +114,21 @@ def _keys_of_programs(services: Services, ann: Actor) -> None:
         token, _ = services.gateways.tokens.make(dataclasses.replace(new, **more), user)
         if agent:
             services.mappers.tokens.touch(token.id, NOW - dt.timedelta(hours=30 // n**3), agent)
+
+
+def _lists(services: Services, ann: Actor) -> None:
+    """Let Ann follow a list that a feed has left, and one that isn't there."""
+    lists = services.gateways.followed_lists
+    urls = [card.url for card in services.gateways.feeds.find_cards(_followed(services, ann)).values()][:3]
+    one = lists.add(ann.user_id, "https://desk.example/reading-list.opml", "Colleagues", NOW)
+    seen = one.note_success(list(map(hash_url, urls)), NOW)
+    lists.lists.save(seen.note_success([hash_url(urls[0])], NOW))
+    other = lists.add(ann.user_id, "https://blogs.example/feeds.opml", "Town blogs", NOW)
+    lists.lists.save(other.note_failure("http_404", NOW))
+
+
+def _followed(services: Services, ann: Actor) -> list[int]:
+    return sorted(services.gateways.subscriptions.find_feed_ids(ann.user_id))
 
 
 def _troubles(services: Services, feeds: dict[str, int]) -> None:

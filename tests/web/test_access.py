@@ -42,6 +42,7 @@ class World:
     import_id: int
     tag_id: int
     search_id: int
+    list_id: int
     rule_id: int
     share_id: int
     comment_id: int
@@ -78,6 +79,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
         kept.id,
         tag.id,
         search.id,
+        services.followed_lists.add(bob, "https://lists.example/bob.opml").id,
         rule.id,
         share.id,
         comment.id,
@@ -175,6 +177,11 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/search", "GET"): {},
     ("/search/typed", "GET"): {},
     ("/settings/statistics", "GET"): {},
+    ("/imports/lists", "GET"): {},
+    ("/imports/lists", "POST"): {"url": "https://lists.example/feeds.opml"},
+    ("/imports/lists/<int:list_id>/check", "POST"): {"": "theirs"},
+    ("/imports/lists/<int:list_id>/answer", "POST"): {"": "theirs", "unsubscribe": "0"},
+    ("/imports/lists/<int:list_id>/delete", "POST"): {"": "theirs"},
     ("/settings/statistics", "POST"): {"on": "1"},
     ("/searches", "POST"): {"name": "x", "query": "y"},
     ("/searches/<int:search_id>/notify", "POST"): {"": "theirs", "notify": "1"},
@@ -413,7 +420,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
 
 
 _PERSONAL = (
-    *("subscriptions", "folders", "marks", "tags", "searches"),
+    *("subscriptions", "folders", "marks", "tags", "searches", "followedlists"),
     *("shares", "profiles", "likes", "comments", "notifications", "devices", "tokens"),
     *("uploads", "files", "usage", "blobs"),
 )
@@ -432,6 +439,7 @@ def _address(rule: str, world: World) -> str:
         "<any(search):kind>/<stream_id>": f"search/{encode_query('zerokspot')}",
         "<int:tag_id>": str(world.tag_id),
         "<int:search_id>": str(world.search_id),
+        "<int:list_id>": str(world.list_id),
         "<int:rule_id>": str(world.rule_id),
         "<int:entry_id>": str(world.entry_id),
         "<int:feed_id>": str(world.feed_id),

@@ -20,6 +20,12 @@ def read_archive(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any
     return ctx.services.archives.read_file(user_id, import_id)
 
 
+@register_task(Task.LIST, timeout=120)
+async def check_list(ctx: Context, *, user_id: int, list_id: int) -> dict[str, Any]:
+    """Check an OPML file on the web that a user follows."""
+    return await ctx.services.followed_lists.run(user_id, list_id, ctx.fetcher)
+
+
 @register_task(Task.IMPORT, timeout=LONGEST)
 async def run(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any]:
     """Work on an import until it has ended."""

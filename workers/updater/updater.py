@@ -384,16 +384,18 @@ def compute_sleep(settings: Settings, until_look: float | None) -> float:
 def queue_due_work(services: bootstrap.Services) -> None:
     """Queue all due work other than pulls of due feeds.
 
-    That is: pushed feeds, hub requests, pushes of our hub, imports, the last hour's report, search indexing,
-    account deletions, moves of people to other cells, personal exports, the deletion of feeds without
-    readers, of entries beyond the budget and of media that nothing needs, entries to mark as read, shares of
-    secret feeds, files that media stores lack, icons of feeds, and pictures that were postponed.
+    That is: pushed feeds, hub requests, pushes of our hub, imports, followed lists, the last hour's report,
+    search indexing, account deletions, moves of people to other cells, personal exports, the deletion of
+    feeds without readers, of entries beyond the budget and of media that nothing needs, entries to mark as
+    read, shares of secret feeds, files that media stores lack, icons of feeds, and pictures that were
+    postponed.
     A job that is queued already isn't queued twice.
     """
     for due in (
         lambda now: services.websub.find_due_jobs(now, HUBS_AT_ONCE),
         lambda now: services.hub.find_due_jobs(now, HUBS_AT_ONCE),
         lambda _: services.import_runner.find_due_jobs(),
+        services.followed_lists.find_due_jobs,
         services.indexing.find_due_jobs,
         services.rule_runner.find_due_jobs,
         services.rule_runs.find_due_jobs,

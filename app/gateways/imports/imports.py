@@ -105,9 +105,11 @@ class ImportGateway:
 
     def plan(self, user_id: int, subscription_list: SubscriptionList) -> tuple[Import, list[ImportItem]]:
         """Return an import of a list, and its outlines; nothing is stored."""
-        return plan_import(subscription_list, lambda keys: self._have(user_id, keys), self._policy, self._own)
+        return plan_import(
+            subscription_list, lambda keys: self.find_subscribed(user_id, keys), self._policy, self._own
+        )
 
-    def _have(self, user_id: int, keys: list[str]) -> dict[str, int]:
+    def find_subscribed(self, user_id: int, keys: list[str]) -> dict[str, int]:
         """Return address key → feed id, for feeds that the user subscribes to, also as an own copy."""
         mine = set(self._subscriptions.find_feed_ids(user_id))
         found: dict[str, int] = {}
@@ -325,7 +327,7 @@ class ImportGateway:
         new = {mine.feed_id for mine in self._subscriptions.find_by_user(one.user_id) if mine.id >= since}
         new.difference_update(item.feed_id for item in items if item.feed_id)
         waiting = {hash_url(i.url): i.index for i in items if i.state is ItemState.WAITING} if new else {}
-        have = self._have(one.user_id, list(waiting))
+        have = self.find_subscribed(one.user_id, list(waiting))
         return {waiting[key]: feed_id for key, feed_id in have.items() if feed_id in new}
 
     def remove(self, user_id: int, import_id: int) -> None:

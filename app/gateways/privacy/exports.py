@@ -43,6 +43,7 @@ recent.json          entries that you read recently, and when
 searches.json        your saved searches
 rules.json           your rules, in the order in which they are tried
 positions.json       how far you have listened to recordings
+lists.json           OPML files on the web that you follow
 statistics.json      how many entries you read, starred and shared each day, if you have switched that on
 shares.json          your shares and posts with notes, audience, and the part of the chain that you can see
 comments.json        your comments
@@ -157,6 +158,7 @@ class PersonalExportGateway:
             "rules": mine.iter_rules,
             "positions": mine.iter_positions,
             "statistics": mine.iter_statistics,
+            "lists": mine.iter_lists,
             "recent": mine.iter_recent,
             "shares": mine.iter_shares,
             "comments": mine.iter_comments,

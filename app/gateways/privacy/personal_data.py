@@ -16,6 +16,7 @@ from app.gateways.accounts.sessions import SessionGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.feeds.fetch_secrets import FetchSecrets
 from app.gateways.imports.exports import ExportGateway
+from app.gateways.imports.followed_lists import FollowedListGateway
 from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.notifications.notifications import NotificationGateway
@@ -100,6 +101,7 @@ class PersonalDataGateway:
         saved_pages: SavedPageGateway,
         statistics: StatisticsGateway,
         entry_notes: NoteGateway,
+        followed_lists: FollowedListGateway,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
@@ -109,7 +111,7 @@ class PersonalDataGateway:
         self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
         self._rules, self._saved_pages, self._entry_notes = rules, saved_pages, entry_notes
-        self._statistics = statistics
+        self._statistics, self._lists = statistics, followed_lists
 
     def build_account(self, user: User) -> Row:
         """Return the name, email address, settings, sessions and profile, without secrets."""
@@ -267,6 +269,11 @@ class PersonalDataGateway:
     def iter_rules(self, user_id: int) -> Iterator[Row]:
         """Yield rules in their order, with the addresses of their feeds and the names of their folders."""
         yield from self._rules.export_rules(user_id)
+
+    def iter_lists(self, user_id: int) -> Iterator[Row]:
+        """Yield followed OPML files, the oldest first."""
+        for one in self._lists.lists.find_by_user(user_id):
+            yield {"url": one.url, "folder": one.name, "checked": one.checked_at}
 
     def iter_statistics(self, user_id: int) -> Iterator[Row]:
         """Yield the days of reading statistics, the oldest first."""

@@ -314,6 +314,10 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
+    "followedlists": [
+        IndexModel([("user_id", _UP), ("url", _UP)], name="user_url", unique=True),
+        IndexModel([("next_check_at", _UP)], name="due"),
+    ],
     "readingdays": [
         IndexModel([("user_id", _UP), ("day", _UP)], name="user_day", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

@@ -29,6 +29,7 @@ from app.web.pages.hub import bp as hub
 from app.web.pages.imports import bp as imports
 from app.web.pages.installation import bp as installation
 from app.web.pages.keyboard import bp as keys
+from app.web.pages.lists import bp as lists
 from app.web.pages.mark import bp as mark
 from app.web.pages.new_password import bp as new_password
 from app.web.pages.notes import bp as notes
@@ -65,6 +66,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     new_password,
     read,
     look,
+    lists,
     mark,
     share,
     discover,

@@ -101,6 +101,7 @@ def world(people: People, number: int) -> World:
         shapes.SHARE: share.id,
         shapes.COMMENT: comment.id,
         shapes.IMPORT: kept.id,
+        shapes.LIST: services.followed_lists.add(who, f"https://list{number}.example.org/", "Kept").id,
         shapes.FILE: upload(people, who),
         shapes.PERSON: friend,
         shapes.UNDO: undo,

@@ -23,6 +23,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     folders,
     health,
     imports,
+    lists,
     notes,
     notifications,
     page_lists,

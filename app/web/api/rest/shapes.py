@@ -26,6 +26,7 @@ IMPORT: Final = 1_780_000_000_000_010
 DISCOVERY: Final = 1_780_000_000_000_011
 USER: Final = 1_780_000_000_000_012
 FILE: Final = 1_780_000_000_000_013
+LIST: Final = 1_780_000_000_000_014
 RULE: Final = 7
 PAGE: Final = 1_780_000_000_000_014
 PERSON: Final = "cleo"
@@ -66,6 +67,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "rule_id": (Id, RULE, "ID of one of your rules."),
     "share_id": (Id, SHARE, "ID of a share that you can see."),
     "comment_id": (Id, COMMENT, "ID of a comment that you can see."),
+    "list_id": (Id, LIST, "ID of one of the lists that you follow."),
     "import_id": (Id, IMPORT, "ID of one of your imports."),
     "file_id": (Id, FILE, "ID of one of your files."),
     "discovery_id": (Id, DISCOVERY, "ID from the response that started the search."),
