@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
-from PIL import Image, ImageDraw
+from PIL import Image, ImageChops, ImageDraw
 from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from app import clock, embedded
@@ -70,7 +70,9 @@ _FILES = (
     ("Old roofs.jpg", 1_940_000, ("share:2",)),
 )
 #: A picture of a page needs no more: a third of the bytes.
-COLOURS = 200
+COLOURS = 256
+#: One with photos keeps all, if they would differ by more than this (0 to 255), up to so many bytes.
+BANDS, LARGE = 10, 200_000
 
 
 def main(names: Sequence[str] = ()) -> None:
@@ -214,7 +216,23 @@ def _take(page: Page, screen: Screen, filled: demo.Demo, suffix: str) -> None:
 
 def _keep(shot: bytes, path: Path) -> None:
     image = Image.open(io.BytesIO(shot)).convert("RGB")
-    image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    few = image.quantize(COLOURS, kmeans=1, dither=Image.Dither.NONE)
+    if _find_bands(image, few.convert("RGB")) > BANDS:
+        image.save(path, optimize=True)
+        if path.stat().st_size <= LARGE:
+            return
+    few.save(path, optimize=True)
+
+
+def _find_bands(image: Image.Image, few: Image.Image) -> int:
+    """Return by how much the colors of a thousandth of all pixels differ at least."""
+    counts = ImageChops.difference(image, few).convert("L").histogram()
+    left = image.width * image.height // 1000
+    for difference in range(255, 0, -1):
+        left -= counts[difference]
+        if left <= 0:
+            return difference
+    return 0
 
 
 def _answer(route: Route) -> None:

@@ -135,6 +135,11 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         for feed_id in added[::_READ]:
             services.reading.mark_all(filled.ann, StreamRef(StreamKind.FEED, feed_id))
         services.indexing.run(NOW + dt.timedelta(days=3650), 600)
+    # Not all at one moment, as no server does.
+    feeds = services.store.database["feeds"]
+    for number, feed_id in enumerate(filled.feeds.values()):
+        checked = NOW - dt.timedelta(minutes=number * 7 % 58 + 1)
+        feeds.update_one({"_id": feed_id, "checked_at": NOW}, {"$set": {"checked_at": checked}})
     return filled
 
 
