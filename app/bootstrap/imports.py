@@ -60,6 +60,7 @@ class ImportServices(SubscriptionServices, SharingServices):
             archives=g.archives,
             subscriptions=g.subscriptions,
             feeds=g.feeds,
+            accounts=g.accounts,
             erasure=g.erasure,
             notifier=self.notifier,
             following=self.following,

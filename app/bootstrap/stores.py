@@ -614,6 +614,7 @@ class Gateways:
             changes=self.changes,
             files=self.files,
             blobs=self.blobs,
+            saved_pages=self.saved_pages,
             settings=settings,
         )
         self.sync = SyncStreamGateway(

@@ -113,4 +113,4 @@ def test_page_of_an_archive_becomes_its_preview(visit: Callable[..., Page], site
         "preview",
     )
     expect(page.locator(".start .primary")).to_have_text("Import 1 feed")
-    expect(page.locator(".tally").last).to_contain_text("marked entry")
+    expect(page.locator(".tally").last).to_contain_text("entry or saved page")

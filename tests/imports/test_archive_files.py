@@ -125,7 +125,7 @@ def test_archive_larger_than_a_form_is_read(services: Services, alice: Actor) ->
     ("body", "words"),
     [
         (ARCHIVE[:-40], "incomplete or damaged"),
-        (samples.POCKET_HTML.encode(), "has 2 saved pages"),
+        (b"title,url,time_added,tags,status\n" + b"x" * (2 << 20), "incomplete or damaged"),
         (b"\x89PNG\r\n\x1a\n123", "This is an image"),
     ],
 )

@@ -25,6 +25,7 @@ from app.feeds.archives.unpack import Limits
 from app.models.accounts.actor import Actor
 from app.models.imports.archives import ArchiveKind, SavedEntry
 from app.models.imports.imports import Import, ImportState
+from app.models.reading.stream import StreamQuery, StreamRef
 from tests.imports import archives as samples
 from tests.imports.archives import HOST, google_item, zipped
 from tests.imports.test_imports import Pulling, listed, run
@@ -117,7 +118,7 @@ def test_freshrss_brings_folders_stars_labels_and_read_states(
     )
     kept = services.imports.preview(alice, body, "freshrss.zip")
     assert kept.counts == {"waiting": 2}
-    assert kept.marks == {"waiting": 6, "pages": 1}
+    assert kept.marks == {"waiting": 7}
     run(
         services,
         services.imports.start(alice, kept.id),
@@ -125,10 +126,10 @@ def test_freshrss_brings_folders_stars_labels_and_read_states(
     )
     done = services.imports.get(alice, kept.id)
     assert done.state is ImportState.DONE
-    assert done.marks == {"starred": 1, "tagged": 2, "read": 2, "missing": 1, "pages": 1}
-    assert set(mine.starred) == {"a 1"}
+    assert done.marks == {"starred": 3, "tagged": 2, "read": 2, "pages": 2}
+    assert set(mine.starred) == {"a 1", "a 99", "gone 1"}
     assert mine.tags == {"a 1": {"To Do", "Später"}, "b 0": {"To Do"}}
-    assert {title for title in mine.unread if title.startswith("a")} == {"a 1", "a 2"}
+    assert {title for title in mine.unread if title.startswith("a")} == {"a 1", "a 2", "a 99"}
     assert {folder.name for folder in services.folders.list_folders(alice)} == {"News", "Daily"}
     assert services.store.database["import_marks"].count_documents({}) == 0
 
@@ -150,11 +151,11 @@ def test_ttrss_brings_feeds_stars_and_labels(
     # The site has moved to https since.
     done = imported(services, alice, body, {f"{HOST}/a": feed("a", scheme="http")})
     assert done.counts == {"added": 1}
-    assert done.marks == {"starred": 2, "tagged": 2, "pages": 1}
-    assert set(mine.starred) == {"a 1", "a 2"}
+    assert done.marks == {"starred": 3, "tagged": 2, "pages": 1}
+    assert set(mine.starred) == {"a 1", "a 2", "x 4"}
     assert mine.tags == {"a 1": {"Work", "Later"}, "a 3": {"Work"}}
-    (subscription,) = services.gateways.subscriptions.find_by_user(alice.user_id)
-    assert subscription.title == ""  # equal to the feed's own
+    for subscription in services.gateways.subscriptions.find_by_user(alice.user_id):
+        assert subscription.title == ""  # equal to the feed's own
 
 
 def test_addresses_and_labels_of_old_freshrss_are_unescaped() -> None:
@@ -249,19 +250,17 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
     ],
     ids=["pocket-csv", "pocket-zip", "pocket-html", "instapaper-old", "instapaper"],
 )
-def test_pages_without_a_feed_are_read_and_counted(
+def test_pages_without_a_feed_are_read(
     services: Services, alice: Actor, body: bytes, kind: ArchiveKind, expected: Sequence[SavedEntry]
 ) -> None:
     assert open_archive(io.BytesIO(body), Limits()).kind is kind
     assert entries(body) == list(expected)
-    with pytest.raises(InvalidError, match=f"{len(expected)} saved pages and no feeds"):
-        services.imports.preview(alice, body, "x")
-    assert services.imports.list_recent(alice) == []
+    assert services.imports.preview(alice, body, "x").marks == {"waiting": len(expected)}
 
 
 def test_archive_beside_a_list_counts_its_pages(services: Services, alice: Actor) -> None:
     body = zipped({"list.opml": listed(("a", ())), "part_0.csv": samples.pocket_csv(["https://a.example/"])})
-    assert services.imports.preview(alice, body, "x").marks == {"pages": 1}
+    assert services.imports.preview(alice, body, "x").marks == {"waiting": 1}
 
 
 def test_texts_of_archives_are_stored_nowhere(services: Services, alice: Actor) -> None:
@@ -330,8 +329,8 @@ def test_run_that_dies_while_it_marks_is_finished_by_the_next(
     run(services, started, Pulling(services, {}), "next")
     done = services.imports.get(alice, started.id)
     assert done.state is ImportState.DONE
-    assert done.marks == {"starred": 3, "missing": count - 3}
-    assert set(mine.starred) == {"a 0", "a 1", "a 2"}
+    assert done.marks == {"starred": count, "pages": count - 3}
+    assert len(mine.starred) == count
 
 
 def test_canceled_import_keeps_its_marks_until_it_is_resumed(
@@ -563,3 +562,163 @@ def test_V23_external_entities_are_never_read(tmp_path: Path) -> None:
         return
     assert "canary" not in repr(found)
     assert "y.example" not in repr(found)
+
+
+# -- pages
+
+BOOKMARKS = """<!DOCTYPE NETSCAPE-Bookmark-file-1>
+<META HTTP-EQUIV="Content-Type" CONTENT="text/html; charset=UTF-8">
+<TITLE>Bookmarks</TITLE><H1>Bookmarks</H1>
+<DL><p>
+  <DT><H3 PERSONAL_TOOLBAR_FOLDER="true">Bookmarks bar</H3>
+  <DL><p><DT><A HREF="https://a.example/1" ADD_DATE="1709284800">One &amp; only</A></DL><p>
+  <DT><H3>Travel</H3>
+  <DL><p>
+    <DT><A HREF="https://a.example/2" ADD_DATE="1709284800000000" TAGS="kyoto, roofs">Two</A><DD>A text
+    <DT><H3>Inner</H3><DL><p><DT><A HREF="https://a.example/3" TOREAD="1">Three</A></DL><p>
+    <DT><A HREF="javascript:alert(1)">Script</A>
+    <DT><A HREF="https://a.example/4">Four</A>
+  </DL><p>
+</DL>
+"""
+MINIFLUX = {
+    "total": 3,
+    "entries": [
+        {
+            "id": number,
+            "user_id": 1,
+            "feed_id": 1,
+            "status": status,
+            "hash": "x",
+            "title": f"a {number}",
+            "url": f"{HOST}/a/{number}",
+            "published_at": "2024-03-01T09:20:00Z",
+            "content": "<p onclick='alert(1)'>text</p>",
+            "starred": starred,
+            "feed": {"id": 1, "feed_url": f"{HOST}/a", "title": "Feed a"},
+        }
+        for number, status, starred in ((1, "unread", True), (2, "read", False), (99, "read", True))
+    ],
+}
+FEEDBIN = [
+    {"id": 1, "title": "One", "url": "https://a.example/1", "published": "2024-03-01T09:20:00.000000Z"},
+    {"id": 2, "title": "Two", "url": "https://a.example/2", "published": None},
+]
+
+
+def _pages(services: Services, who: Actor) -> dict[str, dict[str, Any]]:
+    feed_id = services.saved_pages.find_feed(who)
+    rows = services.reading.load_page(who, StreamQuery(StreamRef.parse(f"feed/{feed_id}"))).rows
+    return {
+        row.url or "": {
+            "title": row.title,
+            "at": row.at,
+            "read": row.read,
+            "starred": row.starred,
+            "tags": {tag.name for tag in row.tags},
+        }
+        for row in rows
+    }
+
+
+def test_pages_become_saved_pages(services: Services, alice: Actor) -> None:
+    body = (
+        b"title,url,time_added,tags,status\n"
+        b"Old roofs,https://a.example/1,1709284800,kyoto|to do,unread\n"
+        b'"A, B",https://a.example/2,1709284801,,archive\n'
+        b",https://a.example/3?utm_source=pocket,,,unread\n"
+        b"Same,https://a.example/1/,1709284802,,unread\n"
+    )
+    done = imported(services, alice, body, {})
+    assert done.state is ImportState.DONE
+    assert done.marks["pages"] == 4
+    pages = _pages(services, alice)
+    when = dt.datetime(2024, 3, 1, 9, 20, tzinfo=dt.UTC)
+    assert pages["https://a.example/1"] == {
+        "title": "Old roofs",
+        "at": when,
+        "read": False,
+        "starred": False,
+        "tags": {"kyoto", "to do"},
+    }
+    assert pages["https://a.example/2"]["title"] == "A, B"
+    assert pages["https://a.example/2"]["read"]
+    assert pages["https://a.example/3"]["title"] == "a.example/3"
+    assert len(pages) == 3
+    imported(services, alice, body, {})
+    assert _pages(services, alice) == pages
+
+
+def test_folders_of_bookmarks_become_tags(services: Services, alice: Actor) -> None:
+    assert open_archive(io.BytesIO(BOOKMARKS.encode()), Limits()).kind is ArchiveKind.BOOKMARKS
+    imported(services, alice, BOOKMARKS.encode(), {})
+    pages = _pages(services, alice)
+    assert {url: page["tags"] for url, page in pages.items()} == {
+        "https://a.example/1": set(),
+        "https://a.example/2": {"kyoto", "roofs", "Travel"},
+        "https://a.example/3": {"Inner"},
+        "https://a.example/4": {"Travel"},
+    }
+    assert pages["https://a.example/1"]["title"] == "One & only"
+    assert pages["https://a.example/2"]["at"] == dt.datetime(2024, 3, 1, 9, 20, tzinfo=dt.UTC)
+    assert {url for url, page in pages.items() if not page["read"]} == {"https://a.example/3"}
+
+
+def test_star_whose_feed_no_longer_has_it_becomes_a_page(
+    services: Services, alice: Actor, mine: Reader
+) -> None:
+    body = json.dumps(MINIFLUX).encode()
+    assert open_archive(io.BytesIO(body), Limits()).kind is ArchiveKind.MINIFLUX
+    done = imported(services, alice, body, {f"{HOST}/a": feed("a")})
+    assert dict(done.marks) == {"starred": 2, "read": 2, "pages": 1}
+    assert set(mine.starred) == {"a 1", "a 99"}
+    assert {"a 2", "a 99"}.isdisjoint(mine.unread)
+    page = _pages(services, alice)[f"{HOST}/a/99"]
+    assert (page["title"], page["read"], page["starred"]) == ("a 99", True, True)
+
+
+def test_stars_of_a_feed_that_is_gone_become_pages(services: Services, alice: Actor) -> None:
+    done = imported(services, alice, json.dumps(MINIFLUX).encode(), {})
+    assert done.counts == {"failed": 1}
+    assert dict(done.marks) == {"starred": 2, "read": 1, "pages": 2, "missing": 1}
+    assert set(_pages(services, alice)) == {f"{HOST}/a/1", f"{HOST}/a/99"}
+
+
+def test_stars_of_feedbin_become_pages(services: Services, alice: Actor) -> None:
+    imported(services, alice, zipped({"starred.json": json.dumps(FEEDBIN).encode()}), {})
+    pages = _pages(services, alice)
+    assert {url: (page["title"], page["starred"]) for url, page in pages.items()} == {
+        "https://a.example/1": ("One", True),
+        "https://a.example/2": ("Two", True),
+    }
+
+
+def test_saved_pages_of_another_server_come_along(services: Services, alice: Actor) -> None:
+    saved = services.saved_pages.save(alice, "https://a.example/1", title="One")
+    services.saved_pages.save(alice, "https://a.example/2", title="Two")
+    services.reading.mark(alice, [saved.entry_id], read=True)
+    services.reading.set_starred(alice, saved.entry_id, True)
+    services.tags.change_tags(alice, saved.entry_id, add=["kyoto"])
+    before = _pages(services, alice)
+    belongings: Any = services.gateways.personal_exports
+    rows = list(belongings._belongings.iter_saved(alice.user_id))
+    saved_rows = json.dumps(rows, default=dt.datetime.isoformat).encode()
+    bob = add_user(services, "bob")
+    imported(services, bob, zipped({"saved.json": saved_rows}), {})
+    assert _pages(services, bob) == before
+    assert [s.feed_id for s in services.gateways.subscriptions.find_by_user(bob.user_id)] == [
+        services.saved_pages.find_feed(bob)
+    ]
+
+
+def test_texts_of_imported_pages_are_requested(services: Services, alice: Actor) -> None:
+    imported(services, alice, BOOKMARKS.encode(), {})
+    pages = services.gateways.archives.find_textless(alice.user_id, 10)
+    assert len(pages) == 4
+    assert {feed_id for feed_id, _ in pages} == {services.saved_pages.find_feed(alice)}
+
+
+def test_pages_beyond_the_limit_are_missing(services: Services, alice: Actor) -> None:
+    services.gateways.saved_pages._limit = 2
+    done = imported(services, alice, BOOKMARKS.encode(), {})
+    assert (done.marks["pages"], done.marks["missing"]) == (2, 2)

@@ -27,7 +27,7 @@ from app.models.imports.opml import Outline
 from app.models.media.icon import build_icon_path
 from app.models.sharing.sharing import Audience
 from tests.imports import archives
-from tests.imports.archives import HOST, google_item
+from tests.imports.archives import HOST, google_item, zipped
 from tests.imports.test_archive_files import uploaded
 from tests.imports.test_archives import feed
 from tests.imports.test_imports import Pulling, feeds, listed, run
@@ -66,15 +66,14 @@ def test_archive_is_previewed_and_reported_with_its_marks(services: Services, an
     )
     number = the_import(send(ann, "/imports", body))
     page = ann.get(f"/imports/{number}").text
-    assert "<b>3</b> marked entries" in page
-    assert "<b>1</b> saved page without a feed" in page
+    assert "<b>4</b> entries and saved pages" in page
     assert ann.post(f"/imports/{number}/choose", {"pick": ["0"], "do": "start"}).status_code == 303
     one = stored(services, number)
     elsewhere(lambda: run(services, one, Pulling(services, {f"{HOST}/a": feed("a")})))
     done = ann.get(f"/imports/{number}").text
-    for words in ("1</b> starred", "1</b> tagged", "1</b> marked as read", "1</b> no longer in their feeds"):
+    for words in ("2</b> starred", "2</b> tagged", "1</b> marked as read", "2</b> saved as pages"):
         assert f"<b>{words}" in done
-    assert "marked entries" not in done
+    assert "entries and saved pages" not in done
 
 
 def test_uploaded_archive_is_read_while_the_page_waits(services: Services, ann: Visitor) -> None:
@@ -98,7 +97,10 @@ def test_uploaded_archive_is_read_while_the_page_waits(services: Services, ann: 
 def test_unreadable_archive_says_why(services: Services, ann: Visitor, language: str) -> None:
     (who,) = (Actor(doc["_id"]) for doc in services.store.database["users"].find())
     services.accounts.set_preferences(who, {"language": language})
-    one = services.archives.request_reading(who, uploaded(services, who, archives.POCKET_HTML.encode()))
+    archive = zipped({f"{name}.opml": listed((name, ())) for name in "abc"})
+    gateway: Any = services.gateways.archives
+    gateway._limits = dataclasses.replace(gateway._limits, members=2)
+    one = services.archives.request_reading(who, uploaded(services, who, archive))
     services.archives.read_file(who.user_id, one.id)
     page = ann.get(f"/imports/{one.id}").text
     assert "%(" not in page

@@ -88,6 +88,7 @@ def open_archive(file: BinaryIO, limits: Limits) -> Archive:
     if not members:
         raise InvalidError(
             "Eventr found nothing to import in this archive. It reads exports of FreshRSS, Tiny Tiny RSS, "
-            "Pocket, Instapaper and Eventr, and lists of feeds in OPML."
+            "Miniflux, Feedbin, Inoreader, Pocket, Instapaper and Eventr, bookmarks of browsers, and lists "
+            "of feeds in OPML."
         )
     return Archive(package, members)

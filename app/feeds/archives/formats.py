@@ -8,7 +8,10 @@ The formats are those that the programs' own code writes:
              ``<articles schema-version="…">`` of ``<article>``, packed with gzip or not (import_export)
  Pocket      ``part_000000.csv`` with ``title,url,time_added,tags,status``, or the older HTML page
  Instapaper  CSV with ``URL,Title,Selection,Folder`` and, in newer exports, ``Timestamp,Tags``
- Eventr      ZIP with ``subscriptions.opml``, ``starred.json`` and ``tagged.json``
+ Miniflux    answers of its API ``/v1/entries``: ``{"total": …, "entries": [{"status": …, "feed": {…}}]}``
+ Feedbin     ``starred.json``: a list of ``{"title": …, "url": …, "published": …}``
+ bookmarks   HTML pages of browsers, Pinboard, Shaarli and others: ``<!DOCTYPE NETSCAPE-Bookmark-file-1>``
+ Eventr      ZIP with ``subscriptions.opml``, ``starred.json``, ``tagged.json`` and ``saved.json``
 """
 
 from __future__ import annotations
@@ -48,6 +51,8 @@ class Format(enum.StrEnum):
     POCKET_CSV = "pocket_csv"
     POCKET_HTML = "pocket_html"
     INSTAPAPER = "instapaper"
+    MINIFLUX = "miniflux"
+    BOOKMARKS = "bookmarks"
     EVENTR = "eventr"
 
 
@@ -59,15 +64,19 @@ KINDS: Final = {
     Format.POCKET_CSV: ArchiveKind.POCKET,
     Format.POCKET_HTML: ArchiveKind.POCKET,
     Format.INSTAPAPER: ArchiveKind.INSTAPAPER,
+    Format.MINIFLUX: ArchiveKind.MINIFLUX,
+    Format.BOOKMARKS: ArchiveKind.BOOKMARKS,
     Format.EVENTR: ArchiveKind.EVENTR,
 }
 
 _ELEMENT = re.compile(r"<([A-Za-z][\w:.-]{0,30})([^>]{0,200})")
 _POCKET_PAGE = re.compile(r"<title>\s*Pocket Export\s*</title>", re.IGNORECASE)
+_BOOKMARKS = re.compile(r"<!DOCTYPE\s+NETSCAPE-Bookmark-file-1", re.IGNORECASE)
+_MINIFLUX = re.compile(r'"entries"\s*:\s*\[\s*\{.{0,2000}"(?:user_id|feed_id)"\s*:', re.DOTALL)
 _READER_ID = re.compile(r'"id"\s*:\s*"user/')
 _BATCH = re.compile(r'"schema-version"\s*:[^"]{0,20},\s*"articles"\s*:')
 #: Names of Eventr's own lists.
-_OWN_LISTS = ("starred.json", "tagged.json")
+_OWN_LISTS = ("starred.json", "tagged.json", "saved.json")
 
 
 def detect_format(name: str, head: bytes) -> Format | None:
@@ -80,6 +89,8 @@ def detect_format(name: str, head: bytes) -> Format | None:
     if text.startswith("{"):
         if _BATCH.search(text):
             return Format.TTRSS_JSON
+        if _MINIFLUX.search(text):
+            return Format.MINIFLUX
         return Format.GOOGLE if _READER_ID.search(text) else None
     if text.startswith("["):
         return Format.EVENTR if name in _OWN_LISTS else None
@@ -94,6 +105,8 @@ def detect_format(name: str, head: bytes) -> Format | None:
 def _detect_markup(text: str) -> Format | None:
     if _POCKET_PAGE.search(text):
         return Format.POCKET_HTML
+    if _BOOKMARKS.match(text):
+        return Format.BOOKMARKS
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         return Format.OPML if "<opml" in text else None
     element = _ELEMENT.search(text)
@@ -128,6 +141,8 @@ def _iter_google(source: Readable) -> Iterator[SavedEntry]:
             True if _READ in categories else False if _UNREAD in categories else None,
             tuple(_unescape(one.removeprefix(_LABEL)) for one in categories if one.startswith(_LABEL)),
             _unescape(_text(origin.get("title"))),
+            title=_unescape(_text(row.get("title"))),
+            at=_read_seconds(row.get("published")),
         )
 
 
@@ -167,6 +182,14 @@ def _iter_ttrss(source: Readable) -> Iterator[SavedEntry]:
         raise build_damage_error() from e
 
 
+def _iter_events(parser: etree.HTMLPullParser, source: Readable) -> Iterator[tuple[str, etree._Element]]:
+    while piece := source.read():
+        parser.feed(piece)
+        for event, element in parser.read_events():
+            if isinstance(element, etree._Element):
+                yield str(event), element
+
+
 def _iter_elements(
     parser: etree.XMLPullParser | etree.HTMLPullParser, source: Readable
 ) -> Iterator[etree._Element]:
@@ -194,6 +217,8 @@ def _build_article(fields: dict[str, Any]) -> SavedEntry:
         None if fields.get("unread") is None else not _is_true(fields["unread"]),
         _read_labels(fields.get("label_cache")),
         _text(fields.get("feed_title")),
+        title=_text(fields.get("title")),
+        at=_time(fields.get("updated")),
     )
 
 
@@ -244,7 +269,13 @@ def _iter_pocket(source: Readable) -> Iterator[SavedEntry]:
     for row in _iter_csv(source):
         if link := _address(row.get("url")):
             tags = tuple(filter(None, re.split(r"[|,]", row.get("tags", ""))))
-            yield SavedEntry(link=link, read=row.get("status") == "archive", tags=tags)
+            yield SavedEntry(
+                link=link,
+                read=row.get("status") == "archive",
+                tags=tags,
+                title=_text(row.get("title")),
+                at=_read_seconds(row.get("time_added")),
+            )
 
 
 def _iter_pocket_page(source: Readable) -> Iterator[SavedEntry]:
@@ -255,9 +286,14 @@ def _iter_pocket_page(source: Readable) -> Iterator[SavedEntry]:
             is_read = "read" in (element.text or "").lower().split()
         elif element.tag == "a" and (link := _address(element.get("href"))):
             tags = tuple(filter(None, (element.get("tags") or "").split(",")))
-            yield SavedEntry(link=link, read=is_read, tags=tags)
+            at = _read_seconds(element.get("time_added"))
+            yield SavedEntry(link=link, read=is_read, tags=tags, title=_text(element.text), at=at)
         if element.tag in ("a", "li", "ul"):
             element.clear()
+
+
+#: Folders of Instapaper that everyone has.
+_INSTAPAPER_FOLDERS: Final = ("Unread", "Archive", "Starred")
 
 
 def _iter_instapaper(source: Readable) -> Iterator[SavedEntry]:
@@ -265,7 +301,17 @@ def _iter_instapaper(source: Readable) -> Iterator[SavedEntry]:
         if link := _address(row.get("url")):
             folder = row.get("folder", "")
             is_read = folder in ("Archive", "Starred")
-            yield SavedEntry(link=link, starred=folder == "Starred", read=is_read, tags=_read_tags(row))
+            tags = _read_tags(row)
+            if folder and folder not in _INSTAPAPER_FOLDERS:
+                tags = (*tags, folder)
+            yield SavedEntry(
+                link=link,
+                starred=folder == "Starred",
+                read=is_read,
+                tags=tags,
+                title=_text(row.get("title")),
+                at=_read_seconds(row.get("timestamp")),
+            )
 
 
 def _read_tags(row: dict[str, str]) -> tuple[str, ...]:
@@ -276,20 +322,76 @@ def _read_tags(row: dict[str, str]) -> tuple[str, ...]:
     return tuple(name for name in found if isinstance(name, str)) if isinstance(found, list) else ()
 
 
-# -- Eventr
+def _iter_bookmarks(source: Readable) -> Iterator[SavedEntry]:
+    """Yield bookmarks. They count as read, except those that are marked to be read; folders become tags."""
+    parser = etree.HTMLPullParser(("start", "end"), no_network=True, remove_comments=True, encoding="utf-8")
+    folders, heading = list[str](), ""
+    for event, element in _iter_events(parser, source):
+        if element.tag == "h3" and event == "end":
+            known = element.get("personal_toolbar_folder") or element.get("unfiled_bookmarks_folder")
+            heading = "" if known else " ".join((element.text or "").split())
+        elif element.tag == "dl" and event == "start":
+            folders.append(heading)
+            heading = ""
+        elif element.tag == "dl" and folders:
+            folders.pop()
+        elif element.tag == "a" and event == "end" and (link := _address(element.get("href"))):
+            tags = [name.strip() for name in (element.get("tags") or "").split(",")]
+            yield SavedEntry(
+                link=link,
+                read=element.get("toread") != "1",
+                tags=tuple(dict.fromkeys(filter(None, (*tags, folders[-1] if folders else "")))),
+                title=_text(" ".join((element.text or "").split())),
+                at=_read_seconds(element.get("add_date")),
+            )
+        if event == "end" and element.tag in ("a", "h3"):
+            element.clear()
+
+
+# -- Miniflux
+
+
+def _iter_miniflux(source: Readable) -> Iterator[SavedEntry]:
+    for row in iter_rows(source):
+        feed, status = _dict(row.get("feed")), row.get("status")
+        yield SavedEntry(
+            _address(feed.get("feed_url")),
+            "",
+            _address(row.get("url")),
+            row.get("starred") is True,
+            {"read": True, "unread": False}.get(status) if isinstance(status, str) else None,
+            feed_title=_text(feed.get("title")),
+            title=_text(row.get("title")),
+            at=_time(row.get("published_at")),
+        )
+
+
+# -- Eventr, and Feedbin, whose list of stars has the same name
 
 
 def _iter_own(source: Readable) -> Iterator[SavedEntry]:
     for row in iter_rows(source):
         feed = _dict(row.get("feed"))
+        if "link" not in row and "url" in row:
+            yield SavedEntry(
+                _address(feed.get("feed_url")),
+                link=_address(row.get("url")),
+                starred=True,
+                title=_text(row.get("title")),
+                at=_time(row.get("published")),
+            )
+            continue
+        read = row.get("read")
         yield SavedEntry(
             _address(feed.get("address")),
             "",
             _address(row.get("link")),
             _time(row.get("starred")) or bool(row.get("starred")),
-            None,
+            read if isinstance(read, bool) else None,
             tuple(name for name in _list(row.get("tags")) if isinstance(name, str)),
             _text(feed.get("title")),
+            title=_text(row.get("title")),
+            at=_time(row.get("saved")) or _time(row.get("date")),
         )
 
 
@@ -302,6 +404,17 @@ def _time(value: object) -> dt.datetime | None:
 
 
 # -- values of any type
+
+
+def _read_seconds(value: object) -> dt.datetime | None:
+    """Return the time of a number of seconds; some programs write milliseconds or microseconds."""
+    try:
+        seconds = float(value) if isinstance(value, str | int | float) else 0.0
+        while seconds > 1e11:
+            seconds /= 1000
+        return dt.datetime.fromtimestamp(seconds, dt.UTC) if seconds > 0 else None
+    except (ValueError, OverflowError, OSError):
+        return None
 
 
 def _dict(value: object) -> dict[str, Any]:
@@ -330,5 +443,7 @@ _READERS: Final[dict[Format, Callable[[Readable], Iterator[SavedEntry]]]] = {
     Format.POCKET_CSV: _iter_pocket,
     Format.POCKET_HTML: _iter_pocket_page,
     Format.INSTAPAPER: _iter_instapaper,
+    Format.MINIFLUX: _iter_miniflux,
+    Format.BOOKMARKS: _iter_bookmarks,
     Format.EVENTR: _iter_own,
 }

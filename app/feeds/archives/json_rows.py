@@ -13,8 +13,9 @@ from app.feeds.archives.unpack import PIECE, Readable, build_damage_error
 
 #: Longest row, characters: an entry with its text.
 ROW_MAX: Final = 16 << 20
-#: Start of the list in an object: of Google Reader's format, and of tt-rss. No text can contain it unescaped.
-_ITEMS = re.compile(r'[{,]\s*"(?:items|articles)"\s*:\s*\[')
+#: Start of the list in an object: of Google Reader's format, of tt-rss and of Miniflux. No text can contain
+#: it unescaped.
+_ITEMS = re.compile(r'[{,]\s*"(?:items|articles|entries)"\s*:\s*\[')
 #: Longest text before the list.
 _HEAD_MAX: Final = 64 << 10
 _SPACE = re.compile(r"[\s,]*")
@@ -22,7 +23,7 @@ _decoder = json.JSONDecoder()
 
 
 def iter_rows(source: Readable) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a JSON array, or of the array ``items`` or ``articles`` of a JSON object.
+    """Yield the objects of a JSON array, or of the array ``items``, ``articles`` or ``entries`` of an object.
 
     Raises:
         InvalidError: the document is damaged, cut off, or something else.

@@ -32,6 +32,7 @@ from app.gateways.media.files import FileGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
+from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.reading.tags import TagGateway
 from app.mappers.feeds.entries import EntryLink, EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
@@ -42,7 +43,9 @@ from app.models.imports.archives import MarkCount, MarkRow, SavedEntry
 from app.models.imports.imports import ActiveImport, Import, ImportState, ItemState
 from app.models.imports.opml import Outline, SubscriptionList
 from app.models.media.blob import ORIGINAL
+from app.models.names import to_one_line
 from app.models.reading.entry import EntryKey
+from app.models.reading.saved import NewPage, SavedPage
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.runtime.pieces import read_piece
 
@@ -51,6 +54,8 @@ FILE_KEPT = dt.timedelta(days=7)
 #: Runs that may end with their worker before a file counts as damaged.
 _TRIES = 3
 _AT_ONCE = 1000
+#: Key of the feed of entries that have none; longest title of a saved page.
+NO_FEED, TITLE_MAX = "", 512
 #: Outlines whose entries can be marked.
 _SUBSCRIBED = (ItemState.ADDED, ItemState.ALREADY)
 
@@ -92,8 +97,10 @@ class ArchiveGateway:
         changes: ChangeGateway,
         files: FileGateway,
         blobs: BlobGateway,
+        saved_pages: SavedPageGateway,
         settings: Settings,
     ) -> None:
+        self._saved_pages = saved_pages
         self._files, self._blobs = files, blobs
         self._store, self._cells = store, cells
         self._imports, self._import_mapper = imports, import_mapper
@@ -136,11 +143,6 @@ class ArchiveGateway:
         lists = archive.read_lists(self._opml_limits)
         found, counts = _collect(archive.iter_entries(), limits.entries)
         titles = {entry.feed_url: entry.feed_title for entry in found.values() if entry.feed_url}
-        if counts[MarkCount.PAGES] and not (lists or titles):
-            raise InvalidError(
-                "This file has %(count)s saved pages and no feeds. Eventr can't save single pages yet.",
-                count=counts[MarkCount.PAGES],
-            )
         subscriptions = self._join(lists, titles)
         marks = sorted(self._rows(found.values()), key=lambda row: row.feed)
         counts[MarkCount.WAITING] = len(marks)
@@ -166,15 +168,17 @@ class ArchiveGateway:
         for entry in entries:
             names = {make_tag_key(name): normalise_tag(name) for name in entry.tags}
             tags = [name for key, name in names.items() if key and len(name) <= self._tag_max]
-            # The feed's address says where the entry belongs; no title or text is stored.
+            # The feed's address says where the entry belongs; no text is stored.
             yield MarkRow(
-                hash_url(entry.feed_url),
+                hash_url(entry.feed_url) if entry.feed_url else NO_FEED,
                 SavedEntry(
                     guid=entry.guid,
                     link=entry.link,
                     starred=entry.starred,
                     read=entry.read,
                     tags=tuple(tags[: self._tags_max]),
+                    title=to_one_line(entry.title)[:TITLE_MAX],
+                    at=entry.at,
                 ),
             )
 
@@ -276,23 +280,30 @@ class ArchiveGateway:
     # -- after the feeds were imported
 
     def find_feeds(self, one: Import) -> dict[str, int]:
-        """Return key of the address → feed, for the feeds of an import that its owner subscribes to."""
+        """Return key of the address → feed, for the feeds of an import that its owner chose.
+
+        A feed that couldn't be subscribed to has the id 0: no entry is in it.
+        """
         items = self._imports.find_items(one.user_id, one.id)
+        failed = {hash_url(item.url): 0 for item in items if item.state is ItemState.FAILED}
         found = {
             hash_url(item.url): item.feed_id
             for item in items
             if item.state in _SUBSCRIBED and item.feed_id is not None
         }
         into = self._imports.find_successors(list(found.values()))
-        return {key: into.get(feed_id, feed_id) for key, feed_id in found.items()}
+        return failed | {key: into.get(feed_id, feed_id) for key, feed_id in found.items()}
 
-    def apply_next(self, one: Import, run: str, feeds: Mapping[str, int], now: dt.datetime) -> Import | None:
+    def apply_next(
+        self, one: Import, run: str, feeds: Mapping[str, int], now: dt.datetime, *, page_feed: str
+    ) -> Import | None:
         """Apply the next part of an import's marks.
 
         A part whose run died is applied again, which changes nothing, and is counted once.
 
         Args:
             feeds: as :meth:`find_feeds` returns them.
+            page_feed: name of the feed of saved pages, if there is none yet.
 
         Returns:
             The import; None: there is nothing left to apply, or this run has lost the import.
@@ -301,7 +312,7 @@ class ArchiveGateway:
         if part is None:
             return None
         number, rows = part
-        counts = self._apply(one.user_id, rows, feeds, now)
+        counts = self._apply(one.user_id, rows, feeds, now, page_feed=page_feed)
 
         def write_counts(session: Session) -> Import:
             found = self._import_mapper.find(one.user_id, one.id, session)
@@ -323,19 +334,35 @@ class ArchiveGateway:
             return None
 
     def _apply(
-        self, user_id: int, rows: Sequence[MarkRow], feeds: Mapping[str, int], now: dt.datetime
+        self,
+        user_id: int,
+        rows: Sequence[MarkRow],
+        feeds: Mapping[str, int],
+        now: dt.datetime,
+        *,
+        page_feed: str,
     ) -> Counter[MarkCount]:
         by_feed: defaultdict[int, list[SavedEntry]] = defaultdict(list)
         counts = Counter[MarkCount]()
+        pages = [row.entry for row in rows if row.feed == NO_FEED]
         for row in rows:
-            if (feed_id := feeds.get(row.feed)) is None:
-                counts[MarkCount.MISSING] += 1
-            else:
+            if (feed_id := feeds.get(row.feed)) is not None:
                 by_feed[feed_id].append(row.entry)
+            elif row.feed != NO_FEED:
+                counts[MarkCount.MISSING] += 1
         found: list[tuple[EntryKey, SavedEntry]] = []
         for feed_id, entries in by_feed.items():
-            found += _match(feed_id, self._links.find_links(feed_id), entries)
-        counts[MarkCount.MISSING] += sum(map(len, by_feed.values())) - len(found)
+            if feed_id:
+                found += _match(feed_id, self._links.find_links(feed_id), entries)
+        matched = {id(entry) for _, entry in found}
+        left = [entry for entries in by_feed.values() for entry in entries if id(entry) not in matched]
+        # The feed no longer has what the person kept: its page is saved instead.
+        pages += [entry for entry in left if entry.link and (entry.starred or entry.tags)]
+        saved = self._save_pages(user_id, pages, now, page_feed)
+        found += saved
+        counts[MarkCount.PAGES] = len(saved)
+        counts[MarkCount.MISSING] += sum(not (e.link and (e.starred or e.tags)) for e in left)
+        counts[MarkCount.MISSING] += len(pages) - len(saved)
         counts[MarkCount.STARRED] = self._star(user_id, found, now)
         counts[MarkCount.TAGGED] = self._tag(user_id, found, now)
         counts[MarkCount.READ] = self._mark_read(user_id, found)
@@ -343,6 +370,33 @@ class ArchiveGateway:
         marked = {key.id for key, entry in found if entry.starred or entry.tags}
         self._changes.record_changes(user_id, {}, marked)
         return counts
+
+    def _save_pages(
+        self, user_id: int, entries: Sequence[SavedEntry], now: dt.datetime, page_feed: str
+    ) -> list[tuple[EntryKey, SavedEntry]]:
+        """Save the pages of entries; return those that were new, with their keys."""
+        wanted = {url: entry for entry in entries if (url := self._saved_pages.resolve_url(entry.link))}
+        if not wanted:
+            return []
+        pages = [NewPage(url, entry.title, at=min(entry.at or now, now)) for url, entry in wanted.items()]
+        done: list[SavedPage] = []
+        # At the limit of pages or subscriptions, the rest counts as missing.
+        with contextlib.suppress(TooLargeError):
+            feed_id = self._saved_pages.prepare_feed(user_id, page_feed, now)
+            try:
+                done = self._saved_pages.save(feed_id, pages, now)
+            except TooLargeError:
+                for page in pages:
+                    done += self._saved_pages.save(feed_id, [page], now)
+        keys = (EntryKey(page.entry_id, page.feed_id, page.seq, 0) for page in done)
+        return list(zip(keys, wanted.values(), strict=False))
+
+    def find_textless(self, user_id: int, limit: int) -> list[tuple[int, int]]:
+        """Return (feed, entry) of a user's latest saved pages whose texts weren't fetched."""
+        feed_id = self._saved_pages.find_feed(user_id)
+        if feed_id is None:
+            return []
+        return [(feed_id, entry_id) for entry_id in self._links.find_without_full(feed_id, limit)]
 
     def _star(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], now: dt.datetime) -> int:
         times: defaultdict[dt.datetime, list[int]] = defaultdict(list)
@@ -394,11 +448,8 @@ def _collect(
     found: dict[tuple[str, str], SavedEntry] = {}
     counts = Counter[MarkCount]()
     for entry in entries:
-        if not entry.feed_url:
-            counts[MarkCount.PAGES] += 1
-            continue
         name = entry.feed_url, entry.guid or entry.link
-        if not entry.is_marked or not name[1]:
+        if not name[1] or not (entry.is_marked or not entry.feed_url):
             continue
         if (known := found.get(name)) is not None:
             found[name] = _merge(known, entry)

@@ -487,4 +487,7 @@ def _feed(card: FeedCard | None, mine: bool) -> Row | None:
     """Return a feed; include its address, which may be a secret, only for a subscriber."""
     if card is None:
         return None
-    return {"title": card.title, "address": card.url if mine and card.owner is None else None}
+    return {
+        "title": card.title,
+        "address": card.url if mine and card.owner is None and not card.saved else None,
+    }

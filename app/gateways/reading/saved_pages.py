@@ -112,7 +112,10 @@ class SavedPageGateway:
         fresh: set[bytes] = set()
         for _ in range(ROUNDS):
             known = self._pages.find_pages(feed_id, guids)
-            new = {guid: page for guid, page in zip(guids, pages, strict=True) if guid not in known}
+            new: dict[bytes, NewPage] = {}
+            for guid, page in zip(guids, pages, strict=True):
+                if guid not in known:
+                    new.setdefault(guid, page)
             if not new:
                 return [known[guid]._replace(existed=guid not in fresh) for guid in guids]
             self._check_room(feed_id, len(new))

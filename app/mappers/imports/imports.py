@@ -404,19 +404,23 @@ def _of_mark(row: MarkRow) -> Doc:
         "s": entry.starred,
         "r": entry.read,
         "t": list(entry.tags),
+        "n": entry.title,
+        "a": entry.at,
     }
     return {name: value for name, value in found.items() if value not in ("", False, [], None) or name == "r"}
 
 
 def _mark(doc: Doc) -> MarkRow:
     return MarkRow(
-        doc["f"],
+        doc.get("f", ""),
         SavedEntry(
             guid=doc.get("g", ""),
             link=doc.get("l", ""),
             starred=doc.get("s", False),
             read=doc.get("r"),
             tags=tuple(doc.get("t", ())),
+            title=doc.get("n", ""),
+            at=doc.get("a"),
         ),
     )
 

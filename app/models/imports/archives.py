@@ -13,9 +13,11 @@ NAME_MAX = 2048
 class ArchiveKind(enum.StrEnum):
     """The program that wrote an archive."""
 
+    BOOKMARKS = "bookmarks"
     EVENTR = "eventr"
     FRESHRSS = "freshrss"
     INSTAPAPER = "instapaper"
+    MINIFLUX = "miniflux"
     POCKET = "pocket"
     TTRSS = "tt-rss"
 
@@ -32,6 +34,8 @@ class SavedEntry:
         read: None: the archive doesn't say.
         tags: names as written.
         feed_title: title of its feed.
+        title: its own title, for a saved page.
+        at: when it was saved, or published.
     """
 
     feed_url: str = ""
@@ -41,6 +45,8 @@ class SavedEntry:
     read: bool | None = None
     tags: tuple[str, ...] = ()
     feed_title: str = ""
+    title: str = dataclasses.field(default="", compare=False)
+    at: dt.datetime | None = dataclasses.field(default=None, compare=False)
 
     @property
     def is_marked(self) -> bool:
@@ -52,8 +58,9 @@ class MarkCount(enum.StrEnum):
     """What became of the marked entries of an archive.
 
     WAITING: entries whose feed isn't imported yet. STARRED, TAGGED, READ: entries that were marked so; one
-    entry may be in several. MISSING: entries that their feed no longer has, or whose feed wasn't selected.
-    PAGES: saved pages without a feed. CUT: entries beyond the limit.
+    entry may be in several. PAGES: saved as pages, because they have no feed, or because their feed no longer
+    has them. MISSING: entries without a star or tag that their feed no longer has. CUT: entries beyond the
+    limit.
     """
 
     WAITING = "waiting"

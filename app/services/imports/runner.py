@@ -8,6 +8,7 @@ look at the store.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 import time
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 from app import clock, logs
 from app.config import Settings
 from app.errors import NO_ROOM, EventrError, FeedError, StoreError, TooLargeError, write_refusal
+from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.feeds.digest import PARTIAL
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.imports.archives import ArchiveGateway
@@ -33,6 +35,7 @@ from app.models.sharing import own_addresses
 from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort, JobPort
 from app.services.free_space import FreeSpace
+from app.services.notifications import texts
 from app.services.notifications.notifier import Notifier
 from app.services.sharing.following import FollowingService
 from app.services.subscriptions.adding import add_at_address
@@ -45,6 +48,8 @@ STEP = 40
 BATCH = 10
 #: Longest wait for job results before the next step, seconds.
 PAUSE = 0.5
+#: Saved pages whose texts are requested after an import; those of older ones are fetched when opened.
+PAGE_TEXTS = 2000
 #: Seconds between checks of all pending feeds, and until a feed without a result is queued again.
 LOOK, AGAIN = 3.0, 30.0
 #: The updater leaves new feeds to their import for this time.
@@ -81,6 +86,7 @@ class ImportRunner:
         archives: ArchiveGateway,
         subscriptions: SubscriptionGateway,
         feeds: FeedGateway,
+        accounts: AccountGateway,
         erasure: ErasureGateway,
         notifier: Notifier,
         following: FollowingService,
@@ -91,7 +97,7 @@ class ImportRunner:
     ) -> None:
         self._imports, self._archives = imports, archives
         self._subscriptions = subscriptions
-        self._feeds = feeds
+        self._feeds, self._accounts = feeds, accounts
         self._erasing = erasure
         self._notifier, self._following = notifier, following
         self._jobs = jobs
@@ -142,8 +148,30 @@ class ImportRunner:
     def _apply_marks(self, work: _Work) -> None:
         """Mark the entries of an archive, now that its feeds are fetched. A lost run ends early."""
         feeds = self._archives.find_feeds(work.running)
-        while self._archives.apply_next(work.running, work.run, feeds, clock.now()):
+        name = self._name_pages(work.running.user_id)
+        while self._archives.apply_next(work.running, work.run, feeds, clock.now(), page_feed=name):
             self._events.notify_counts(work.running.user_id)
+        self._request_texts(work.running.user_id)
+
+    def _name_pages(self, user_id: int) -> str:
+        """Return the name of a person's feed of saved pages, in their language."""
+        user = self._accounts.find_user(user_id)
+        return texts.name_saved_pages(user.preferences.language if user else "en")
+
+    def _request_texts(self, user_id: int) -> None:
+        """Let the texts of imported pages be fetched, where the sites allow it, as opening a page does."""
+        pages = self._archives.find_textless(user_id, PAGE_TEXTS)
+        with contextlib.suppress(StoreError):
+            self._jobs.enqueue_many(
+                [
+                    Job(
+                        Task.FULL_TEXT,
+                        {"feed_id": feed_id, "entry_id": entry_id, "ahead": True},
+                        Queue.ARTICLES_SYSTEM,
+                    )
+                    for feed_id, entry_id in pages
+                ]
+            )
 
     def _next(self) -> None:
         self._jobs.enqueue_many(self.find_due_jobs())

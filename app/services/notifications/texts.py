@@ -81,6 +81,13 @@ def build_message(note: NotificationRow, language: str) -> Message:
     )
 
 
+def name_saved_pages(language: str) -> str:
+    """Return the name of a feed of saved pages, for code outside requests."""
+    from app.runtime import translations
+
+    return translations.load_translations(language).gettext("Saved pages")
+
+
 def build_test_message(language: str) -> Message:
     """Return the push message that tests whether a device gets messages."""
     from app.runtime import translations
