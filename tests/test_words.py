@@ -19,7 +19,7 @@ from tests.support.imports import REPO
 
 TEMPLATES = REPO / "app/web/templates"
 #: Names and signs that are the same in every language.
-SAME = {"Eventr", "RSS", "Atom", "OPML", "JSON", "ms", "UTC", "HTTP", "URL", "example", "org"}
+SAME = {"CSV", "Eventr", "RSS", "Atom", "OPML", "JSON", "ms", "UTC", "HTTP", "URL", "example", "org"}
 #: Attributes that people read or hear.
 READ_ALOUD = {"aria-label", "title", "placeholder", "alt", "label", "aria-description", "data-confirm"}
 _LETTERS = re.compile(r"[^\W\d_]{2,}")

@@ -100,3 +100,36 @@ def test_a_failed_test_of_the_connection_comes_first(visit: Visit) -> None:
     expect(rows.first.locator(".remedy")).to_be_visible()
     assert _bottom(verdict) < _box(rows.first)["y"]
     assert _bottom(verdict) < 400, "seen without scrolling"
+
+
+@pytest.mark.parametrize("touch", [True, False])
+def test_the_help_begins_with_swipes_where_there_are_only_fingers(
+    people: dict[str, Actor], visit: Visit, touch: bool
+) -> None:
+    page = visit(size=PHONE, touch=touch, login="ann")
+    page.goto("/read/all")
+    page.keyboard.press("?")
+    expect(page.locator("#help .keys")).to_be_visible()
+    swipes = page.locator("#help .touches")
+    if not touch:
+        return expect(swipes).to_be_hidden()
+    expect(swipes).to_contain_text("Pull down at the top of a list")
+    assert _bottom(swipes) < _box(page.locator("#help .keys"))["y"]
+    page.get_by_role("link", name="Change swipes").click()
+    expect(page.locator("#o-swipe_right")).to_be_in_viewport()
+
+
+def test_a_chosen_file_is_named_or_sent(site: Site, people: dict[str, Actor], visit: Visit) -> None:
+    page = visit(login="ann", expect="400")
+    page.goto("/settings/rules")
+    field = page.locator("#f-rules-file")
+    expect(page.locator("html.js")).to_be_attached()
+    expect(page.get_by_role("button", name="Add", exact=True)).to_be_hidden()
+    field.set_input_files({"name": "rules.json", "mimeType": "application/json", "buffer": b"[]"})
+    page.wait_for_url("**/settings/rules*")
+    expect(page.locator(".note, .toast").first).to_be_visible()
+    page.goto("/imports")
+    button = page.locator(".pick-file .btn")
+    assert _box(page.locator("#f-file")) == _box(button), "the field lies over its button"
+    page.locator("#f-file").focus()
+    assert page.locator(".pick-file").evaluate("(it) => getComputedStyle(it).outlineStyle") == "solid"

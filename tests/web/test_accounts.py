@@ -618,3 +618,12 @@ def test_a_form_with_an_error_keeps_what_was_entered(visitor: Make) -> None:
     assert 'value="a@example.org"' in answer.text
     assert "12345678" not in answer.text
     assert "aria-invalid" in answer.text
+
+
+def test_an_invite_is_pasted_as_a_link_or_as_its_code(visitor: Callable[..., Visitor]) -> None:
+    fresh = visitor()
+    assert 'name="invite"' in fresh.get("/signup").text
+    for pasted in ("AbC-1", " AbC-1 ", "https://reader.example/signup?invite=AbC-1&x=1"):
+        page = fresh.get("/signup", query_string={"invite": pasted}).text
+        assert 'name="invite" value="AbC-1"' in page, pasted
+    assert fresh.get("/signup", query_string={"invite": "x" * 300}).status_code == 200

@@ -57,7 +57,7 @@ def test_the_table_is_asked_by_links_and_a_form(services: Services, ann: Visitor
     broken = ann.get("/subscriptions?show=error").text
     assert rows(broken) == ["cid"]
     assert "The site has nothing at this address anymore (HTTP 404)." in broken
-    assert "No feeds found." in ann.get("/subscriptions?show=dead").text
+    assert "No feeds found" in ann.get("/subscriptions?show=dead").text
     for bad in ("show=x", "sort=x", "folder=x", "after=x"):
         assert ann.get(f"/subscriptions?{bad}").status_code == 400, bad
     assert ann.get("/subscriptions?utm_source=x").status_code == 200
@@ -456,3 +456,13 @@ def test_old_addresses_of_a_feed_that_was_merged_lead_to_the_other(
     assert ann.get(f"/read/feed/{new}?entry=12345").status_code == 404
     services.subscriptions.unsubscribe(reader, new)
     assert [ann.get(path.format(old)).status_code for path in ("/feeds/{}", "/read/feed/{}")] == [404, 404]
+
+
+def test_a_search_without_feeds_names_its_words_and_hides_the_folders(ann: Visitor, feeds: list[int]) -> None:
+    page = lxml.html.fromstring(ann.get("/subscriptions?q=<b>rust</b>").text)
+    (empty,) = page.xpath("//*[@class='empty']")
+    assert "<b>rust</b>" in empty.text_content()
+    assert empty.xpath(".//a/@href") == ["/subscriptions", "/add?address=%3Cb%3Erust%3C%2Fb%3E"]
+    assert not page.xpath("//*[@id='folders']")
+    assert "matches this filter" in ann.get("/subscriptions?show=paused").text
+    assert lxml.html.fromstring(ann.get("/subscriptions?q=ada").text).xpath("//*[@id='folders']")

@@ -274,3 +274,51 @@ def test_own_shares_are_nothing_to_catch_up_with(
     assert "blog 1" in shares
     assert "All caught up." not in shares
     assert "All caught up." in everything
+
+
+def test_own_shares_say_who_sees_them_and_what_came_of_them(
+    ann: Visitor, visitor: Make, services: Services, bob: Actor, share: Share
+) -> None:
+    services.sharing.publish_post(bob, "A post", "For friends", audience=Audience.FOLLOWERS)
+    ann.post(f"/shares/{share.id}/like")
+    for text in ("Hello", "And again"):
+        ann.post(f"/shares/{share.id}/comments", {"text": text})
+    browser = visitor()
+    browser.log_in("bob")
+    for view in ("panes", "list", "expanded"):
+        rows = BeautifulSoup(browser.get(f"/read/shares?view={view}").text, "lxml").select(".row")
+        assert [row.select(".told")[0].text for row in rows] == [
+            "Followers only",
+            "Everyone · 1 like · 2 comments",
+        ]
+    assert not BeautifulSoup(ann.get("/read/all").text, "lxml").select(".told")
+
+
+@pytest.mark.parametrize("is_stranger", [True, False])
+def test_lists_of_people_show_their_words_and_offer_to_follow(
+    ann: Visitor, visitor: Make, services: Services, bob: Actor, is_stranger: bool
+) -> None:
+    cleo = add_user(services, "cleo")
+    people = People(services)
+    people.open(cleo)
+    services.following.update_profile(
+        bob, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=True
+    )
+    services.following.update_profile(
+        cleo,
+        display="",
+        bio="Bread & maps",
+        links=(),
+        audience=Audience.PUBLIC,
+        listed=False,
+        open_lists=True,
+    )
+    services.following.follow(cleo, "bob")
+    page = BeautifulSoup((visitor() if is_stranger else ann).get("/@bob/followers").text, "lxml")
+    (row,) = page.select(".people li")
+    assert row.select(".bio")[0].text == "Bread & maps"
+    assert page.select(".facet[aria-current]")[0].get_text(" ", strip=True) == "Followers 1"
+    if is_stranger:
+        assert row.select(".person-acts a")[0]["href"] == "/login?next=/%40cleo"
+    else:
+        assert row.select(".person-acts input[name=name]")[0]["value"] == "cleo"

@@ -486,6 +486,11 @@ class SharingGateway:
         """Return a person's own shares of entries, by entry id."""
         return self._shares.find_own(user_id, origin_ids) if origin_ids else {}
 
+    def find_shares_of(self, user_id: int, share_ids: Sequence[int]) -> dict[int, Share]:
+        """Return those of these shares that are a person's own, by id."""
+        found = self._shares.find_many(share_ids) if share_ids else {}
+        return {share_id: share for share_id, share in found.items() if share.user_id == user_id}
+
     def render_note(self, share: Share) -> str:
         """Return a share's note as HTML."""
         return linkify.render_html(share.note)

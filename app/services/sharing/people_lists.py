@@ -20,7 +20,8 @@ from app.services.sharing.following import ROWS, FollowingService, Person
 class Contact:
     """A person in a list; ``name`` is their display name.
 
-    ``open``: the viewer may open this person's page. ``avatar``: the version of their picture.
+    ``open``: the viewer may open this person's page. ``avatar``: the version of their picture. ``bio``: what
+    they say of themselves, if the viewer may open their page.
     """
 
     handle: str
@@ -28,6 +29,7 @@ class Contact:
     tie: Relationship = STRANGER
     open: bool = False
     avatar: str = ""
+    bio: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,7 +156,8 @@ class PeopleListService:
                 if all or (seen and profile.allows_view(Audience.PUBLIC, tie)):
                     # Only the page shows display name and picture; the account's name is known already.
                     name, avatar = (profile.name, profile.avatar) if seen else (profile.handle, "")
-                    found[user_id] = Contact(profile.handle, name, tie, open=seen, avatar=avatar)
+                    bio = profile.bio if seen else ""
+                    found[user_id] = Contact(profile.handle, name, tie, open=seen, avatar=avatar, bio=bio)
             elif user_id in names:
                 found[user_id] = Contact(names[user_id], names[user_id])
         return found

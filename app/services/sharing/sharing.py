@@ -364,6 +364,11 @@ class SharingService:
         require_permission(actor, Permission.ENTRY_READ)
         return self._sharing.find_own_shares(actor.user_id, entry_ids)
 
+    def find_shares(self, actor: Actor, share_ids: Sequence[int]) -> dict[int, Share]:
+        """Return those of these shares that are the actor's own, by id."""
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._sharing.find_shares_of(actor.user_id, share_ids)
+
     def get_audience(self, actor: Actor) -> Audience:
         """Return the audience of the actor's stream, or the default if there is no profile yet."""
         return self._profiles.get_audience(actor.user_id)

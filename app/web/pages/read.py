@@ -21,7 +21,7 @@ from app.web import forms
 from app.web.context import get_actor, get_services, get_user
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
-from app.web.pages.share import build_box, build_row_states
+from app.web.pages.share import build_box, build_row_states, describe_shares
 from app.web.security.redirects import get_safe_next
 from app.web.view.render import get_fragment_id, render_page
 from app.web.view.sidebar import has_feeds
@@ -209,12 +209,13 @@ def _screen(query: StreamQuery, *, whatever: bool = False) -> tuple[Tree, Page]:
 def _more(ref: StreamRef, asked: Query) -> str:
     look = _look(ref, asked)
     page = get_services().reading.load_page(get_actor(), _query(ref, asked, look))
-    values = _addresses(ref, asked, look) | _states(look, page)
+    values = _addresses(ref, asked, look) | _states(ref, look, page)
     return render_page("parts/rows.html", page=page, first=False, **values)
 
 
-def _states(look: StreamView, page: Page) -> dict[str, object]:
-    return build_row_states(page) if look.view == EXPANDED else {}
+def _states(ref: StreamRef, look: StreamView, page: Page) -> dict[str, object]:
+    states = build_row_states(page) if look.view == EXPANDED else {}
+    return states | {"share_states": describe_shares(page) if ref.kind is StreamKind.SHARES else {}}
 
 
 def _panes(ref: StreamRef, asked: Query) -> str:
@@ -249,7 +250,7 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         **box,
         "saved_search": _find_saved(ref),
         "near_queries": _find_near(ref),
-        **_states(look, page),
+        **_states(ref, look, page),
         "has_feeds": has_feeds(tree),
         "has_unread": bool(tree.unread),
         "my_tags": my_tags,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from urllib.parse import parse_qs, urlsplit
 
 from flask import Blueprint, Response, jsonify, make_response, redirect, request
 
@@ -20,6 +21,9 @@ from app.web.view.render import render_page
 
 bp = Blueprint("sign_in", __name__)
 
+#: Characters of an invite's code; none is longer.
+INVITE_MAX = 128
+
 #: Errors that a form shows itself; all others lead to an error page.
 Shown = (AuthRequiredError, ExistsError, ForbiddenError, InvalidError, RateLimitedError)
 
@@ -36,13 +40,13 @@ class Registration:
     email: str = declare_text(max=254)
     name: str = declare_text(max=64)
     password: str = declare_text(max=2048)
-    invite: str = declare_text(max=128, default="")
+    invite: str = declare_text(max=INVITE_MAX, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     next: str = declare_text(max=2048, default="")
-    invite: str = declare_text(max=128, default="")
+    invite: str = declare_text(max=512, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +90,13 @@ def show_sign_up() -> Response | str:
         return make_response(redirect("/read/all", 303))
     asked = forms.read_query(request, Query)
     mode = get_services().sign_in.get_signup_mode()
-    return render_page("pages/signup.html", mode=mode, form=None, invite=asked.invite)
+    return render_page("pages/signup.html", mode=mode, form=None, invite=_read_invite(asked.invite))
+
+
+def _read_invite(text: str) -> str:
+    """Return the code of an invite, which may have been pasted as a whole link."""
+    (code, *_others) = parse_qs(urlsplit(text.strip()).query).get("invite", [text.strip()])
+    return code[:INVITE_MAX]
 
 
 @bp.post("/signup")

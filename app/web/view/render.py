@@ -210,6 +210,7 @@ def make_row_renderer(
     article: Article | None,
     own: bool = False,
     led: bool = False,
+    shares: Mapping[int, str] | None = None,
 ) -> RowRenderer:
     """Return what renders the rows of a list.
 
@@ -220,6 +221,7 @@ def make_row_renderer(
         article: the open entry, if any.
         own: the list is that of one feed.
         led: the first row has a large picture.
+        shares: what rows of the user's own shares say of them, by id.
     """
     pictures.collect_rows(page.rows, thumbs=has_thumbs(look.density, look.view))
     return RowRenderer(
@@ -232,6 +234,7 @@ def make_row_renderer(
         divided=not (first and page.split == 0),
         own=own,
         led=led,
+        shares=shares,
     )
 
 

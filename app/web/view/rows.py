@@ -44,6 +44,7 @@ class RowRenderer:
         divided: the heading "Already read" comes before the row at ``page.split``.
         own: the list is that of one feed, whose name its rows don't repeat.
         led: the first row has a large picture.
+        shares: what rows of the user's own shares say of them, by id.
     """
 
     def __init__(
@@ -58,10 +59,12 @@ class RowRenderer:
         divided: bool,
         own: bool = False,
         led: bool = False,
+        shares: Mapping[int, str] | None = None,
     ) -> None:
         self._page, self._stars, self._open_id = page, stars, open_id
         self._link = escape(here + ("&" if "?" in here else "?") + "entry=")
         self._whole, self._own = view == "expanded", own
+        self._shares = shares or {}
         self._thumbs = has_thumbs(density, view)
         self._length = LONG if density == "card" or view == "list" else SHORT
         self._split = page.split if divided else None
@@ -148,6 +151,8 @@ class RowRenderer:
     def _line(self, row: EntryRow, text: str) -> str:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
         parts = [_shared(row) if row.sharers else self._source(row)]
+        if state := self._shares.get(row.id):
+            parts.append(f'<span class="told">{escape(state)}</span>')
         parts += (f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in row.tags)
         if row.copies:
             parts.append(self._copies(row))
