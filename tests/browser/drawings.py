@@ -32,16 +32,18 @@ def draw_picture(url: str) -> bytes:
         for number in range(4):
             image.paste(_draw(seed + number, 860, 820), (20, 20 + 870 * number))
     else:
-        image = _draw(seed, *SHAPES[seed % len(SHAPES)])
+        scene = next((name for name in SCENES if f"/{name}/" in url), "")
+        image = _draw(seed, *SHAPES[0 if scene else seed % len(SHAPES)], scene)
     out = io.BytesIO()
     image.save(out, "PNG")
     return out.getvalue()
 
 
-def _draw(seed: int, width: int, height: int) -> Image.Image:
+def _draw(seed: int, width: int, height: int, scene: str = "") -> Image.Image:
     chance = random.Random(seed)
     image = Image.new("RGB", (width * FINE, height * FINE))
-    SCENES[seed // 7 % len(SCENES)](ImageDraw.Draw(image), chance, width * FINE, height * FINE)
+    draw = SCENES.get(scene) or [*SCENES.values()][seed // 7 % len(SCENES)]
+    draw(ImageDraw.Draw(image), chance, width * FINE, height * FINE)
     return image.resize((width, height), Image.Resampling.LANCZOS)
 
 
@@ -210,4 +212,14 @@ def _shapes(draw: Draw, chance: random.Random, width: int, height: int) -> None:
                 _disc(draw, left + cell / 2, up + cell / 2, cell * 0.32, front)
 
 
-SCENES: tuple[Scene, ...] = (_hills, _town, _sea, _fruit, _mountains, _leaves, _night, _shapes)
+#: By the part of an address that asks for one.
+SCENES: dict[str, Scene] = {
+    "hills": _hills,
+    "town": _town,
+    "sea": _sea,
+    "fruit": _fruit,
+    "mountains": _mountains,
+    "leaves": _leaves,
+    "night": _night,
+    "shapes": _shapes,
+}

@@ -67,7 +67,7 @@ SITES: dict[str, dict[str, tuple[tuple[str, str], ...]]] = {
 OPEN, SHARED = "A walk along the canal, one year on", "The snail that waits for the moon"
 _TEXT = """<p>Last spring the towpath closed. The wall had given way near the second lock, and for a year
 nobody but the herons came through. On Sunday the gates opened again, and half the town was there.</p>
-<p><img src="https://walking.example/canal-1.png" alt="Hills behind the canal" width="960" height="540"></p>
+<p><img src="https://walking.example/town/canal-1.png" alt="Houses by the canal" width="960" height="540"></p>
 <p>The first thing you notice is the quiet. Then the willows: they have leaned so far over the water that you
 walk through them as through a curtain. Somebody has left a <a href="https://walking.example/map">hand-drawn
 map</a> under a stone at the bridge.</p>
@@ -107,17 +107,26 @@ def fill(services: Services) -> Demo:
     return Demo(services, ann, feeds, folders, entries[OPEN], mira.user_id, "")
 
 
+#: What the drawings of a site's entries show (tests/browser/drawings.py), its newest first; "": no picture.
+_SCENES = {
+    "Cartographer's Desk": ("hills", "town", "sea"),
+    "Small Type": ("shapes", ""),
+    "The Small Kitchen": ("", "fruit"),
+    "Market Day": ("fruit",),
+    "Tide Pool Notes": ("night", "leaves"),
+    "Quiet Machines": ("", "mountains"),
+    "Slow Streets": ("town", "", "sea"),
+}
+
+
 def _write(site: str, entries: tuple[tuple[str, str], ...], hours: int) -> Iterator[str]:
     yield f"<rss version='2.0'><channel><title>{escape(site)}</title>"
     for number, (title, first) in enumerate(entries):
         at = NOW - dt.timedelta(hours=hours + 11 * number, minutes=17 * number + 5)
         host = site.lower().replace(" ", "-")
-        # Some have no picture.
-        picture = (
-            f'<p><img src="https://pictures.example/{host}-{number}.png" alt=""></p>'
-            if (hours + number) % 3
-            else ""
-        )
+        scene = _SCENES[site][number]
+        address = f"https://pictures.example/{scene}/{host}-{number}.png"
+        picture = f'<p><img src="{address}" alt=""></p>' if scene else ""
         html = _TEXT if title == OPEN else f"<p>{first}</p>{picture}" + f"<p>{first}</p>" * 9
         yield (
             f"<item><title>{escape(title)}</title><guid>{escape(title)}</guid><link>https://{escape(host)}.example/"
