@@ -12,8 +12,8 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import ConflictError, NotFoundError
 from app.models.accounts.actor import Actor
-from app.models.reading.rules import Rule
-from app.models.reading.stream import StreamKind, StreamRef
+from app.models.reading.rules import Rule, RuleMarks
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.models.subscriptions.folder import FolderEditMode
 from app.services.reading import rule_runner
 from tests.support import rules_dying
@@ -384,3 +384,19 @@ def test_rules_that_take_too_long_pass_entries(services: Services, monkeypatch: 
     assert services.rule_runner.find_due_jobs(clock.now()) == []
     for actor in (ann, ben):
         assert sorted(_states(services, actor, feed_id).values()) == ["", "", "starred"]
+
+
+def test_new_entries_that_a_rule_hides_are_not_announced(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    services.rules.save(ann, Rule(0, "", "advert", hide=True))
+    snapshot = services.reading.load_page(ann, StreamQuery(StreamRef.parse("all"))).snapshot
+    bring(services, feed_id, "An advert", "Chess", "Another advert")
+    _try(services)
+    assert services.reading.count_newer(ann, snapshot) == 1
+    page = services.reading.load_page(ann, StreamQuery(StreamRef.parse("all")))
+    assert [row.title for row in page.rows] == ["Chess"]
+    services.mappers.subscriptions.remove_rule_marks(
+        RuleMarks(ann.user_id, feed_id, 0, 0, read=(1, 2, 3), hidden=(1, 2, 3))
+    )
+    assert services.reading.count_newer(ann, snapshot) == 3

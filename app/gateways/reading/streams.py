@@ -269,13 +269,12 @@ class StreamGateway:
             raise NotFoundError(EXPIRED, snapshot=token)
         return found
 
-    def count_newer(self, last_seqs: Mapping[int, int], feed_ids: Collection[int]) -> int:
-        """Return how many entries these feeds have received since a snapshot."""
-        wanted = [f for f in last_seqs if f in feed_ids]
-        cards = self._feeds.find_cards(wanted)
+    def count_newer(self, last_seqs: Mapping[int, int], subscriptions: Collection[Subscription]) -> int:
+        """Return how many entries these feeds have received since a snapshot, without those rules hide."""
+        mine = {one.feed_id: one for one in subscriptions if one.feed_id in last_seqs}
+        cards = self._feeds.find_cards(list(mine))
         shown = [card for card in cards.values() if not card.hidden]
-        gone = sum(card.removed.count_between(last_seqs[card.id] + 1, card.last_seq) for card in shown)
-        return sum(max(0, card.last_seq - last_seqs[card.id]) for card in shown) - gone
+        return sum(_count_newer(card, mine[card.id], last_seqs[card.id]) for card in shown)
 
     def load_key_page(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the page after ``cursor``."""
@@ -406,6 +405,17 @@ class StreamGateway:
             user_id, TimeRange(), newest_first=True, limit=limit, tag=tag, noted=noted
         )
         return {key.id for key in found}
+
+
+def _count_newer(card: FeedCard, mine: Subscription, last: int) -> int:
+    first, end = last + 1, card.last_seq
+    count = max(0, end - last) - card.removed.count_between(first, end)
+    if mine.hidden.count_between(first, end):
+        count -= sum(
+            mine.hidden.has_seq(seq) and mine.state.is_read(seq) and not card.removed.has_seq(seq)
+            for seq in range(first, end + 1)
+        )
+    return count
 
 
 def _seen(card: FeedCard, mine: dict[int, Subscription], cards: dict[int, FeedCard]) -> None:

@@ -299,7 +299,7 @@ class ReadingService:
         )
         if ref.kind is StreamKind.SEARCH:
             return 0  # new entries of the feeds need not match the query
-        return self._streams.count_newer(lasts, set(self._subscriptions.find_feed_ids(actor.user_id)))
+        return self._streams.count_newer(lasts, self._subscriptions.find_by_user(actor.user_id))
 
     def get_stream(self, actor: Actor, entry_id: int) -> StreamRef:
         """Return the stream that shows an entry: its feed's, or the stream of all feeds.
