@@ -46,7 +46,7 @@ class StoryService:
 
     def find_copies(self, actor: Actor, keys: Sequence[EntryKey]) -> list[EntryKey]:
         """Return the copies of entries in the actor's other feeds."""
-        require_permission(actor, Permission.ENTRY_READ)
+        require_permission(actor, Permission.ENTRY_MARK)
         choice = self.get_choice(actor.user_id)
         if not (keys and choice.is_on):
             return []
@@ -57,7 +57,7 @@ class StoryService:
 
         Copies in feeds that the actor has left are included: their marks can still be removed.
         """
-        require_permission(actor, Permission.ENTRY_READ)
+        require_permission(actor, Permission.ENTRY_MARK)
         choice = self.get_choice(actor.user_id)
         found = self._stories.find(entry_ids, choice)
         copies = dict.fromkeys(m.id for story in found.values() for m in story.members)
