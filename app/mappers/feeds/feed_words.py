@@ -61,6 +61,7 @@ class FeedWordsMapper:
         self._feeds: Collection[Doc] = cells.home.database["feeds"]
         self._entries: Collection[Doc] = cells.home.database["entries"]
         self._subscriptions = cells.get_table("subscriptions")
+        self._folders = cells.get_table("folders")
 
     @translate_errors
     def find_next_feeds(self, after: int, readers: int, limit: int) -> tuple[list[FindableFeed], int | None]:
@@ -111,19 +112,17 @@ class FeedWordsMapper:
             limit: most subscriptions that are read in each store.
         """
         people: dict[str, set[int]] = {}
-        names: Doc = {"from": "folders", "localField": "folder_ids", "foreignField": "_id", "as": "folder"}
-        names["pipeline"] = [{"$project": {"_id": 0, "name": 1}}]
-        steps: list[Doc] = [
-            {"$match": {"feed_id": feed_id, "private": None, "folder_ids.0": {"$exists": True}}},
-            {"$limit": limit},
-            {"$project": {"_id": 0, "user_id": 1, "folder_ids": 1}},
-            {"$lookup": names},
-        ]
+        query = {"feed_id": feed_id, "private": None, "folder_ids.0": {"$exists": True}}
 
         def _read_cell(subscriptions: Collection[Doc]) -> None:
-            for doc in subscriptions.aggregate(steps):
-                for folder in doc["folder"]:
-                    people.setdefault(folder["name"], set()).add(doc["user_id"])
+            shown = {"_id": 0, "user_id": 1, "folder_ids": 1}
+            placed = list(subscriptions.find(query, shown).limit(limit))
+            owners = list({doc["user_id"] for doc in placed})
+            chosen = list({folder_id for doc in placed for folder_id in doc["folder_ids"]})
+            wanted = {"user_id": {"$in": owners}, "_id": {"$in": chosen}}
+            folders = subscriptions.database[self._folders.name].find(wanted, {"user_id": 1, "name": 1})
+            for doc in folders.hint("_id_") if placed else ():
+                people.setdefault(doc["name"], set()).add(doc["user_id"])
 
         self._subscriptions.read_each(_read_cell)
         return people
