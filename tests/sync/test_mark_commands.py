@@ -28,8 +28,8 @@ from tests.sync.rest.conftest import Program, token_for
 CALLER = ["aggregate tokens"]
 #: A user's subscriptions and their feeds' cards.
 SUBSCRIPTIONS = ["find subscriptions", "find feeds"]
-#: The place of the entry, the record for other apps, and the mark, which is also waited for.
-MARK = ["find entries", "find feeds", "insert changes", "findAndModify subscriptions"]
+#: The place of the entry, its copies, the record for other apps, and the mark, which is also waited for.
+MARK = ["find entries", "aggregate twins", "find feeds", "insert changes", "findAndModify subscriptions"]
 
 
 class CommandLog(monitoring.CommandListener):
@@ -109,7 +109,7 @@ def _fever(services: Services, app: Flask, who: Actor) -> Callable[[int], object
 
 
 @pytest.mark.parametrize("through", [_patch, _post, _edit_tag])
-def test_one_mark_sends_five_commands_and_waits_for_the_disk_once(
+def test_one_mark_sends_six_commands_and_waits_for_the_disk_once(
     logged: Logged, ann: Actor, entries: list[int], through: Callable[..., Callable[[int], object]]
 ) -> None:
     services, app, log = logged
