@@ -153,7 +153,8 @@ def test_two_people_who_share_a_saved_page_share_one_root(services: Services, an
     assert first.of == second.of
     assert first.of.entry_id not in (mine.entry_id, theirs.entry_id)
     article = services.reading.get_article(bob, first.id)
-    assert (article.entry.title, article.entry.url, article.feed_title) == ("Roofs", PAGE, "magazine.example")
+    assert (article.entry.title, article.entry.url) == ("magazine.example/2026/roofs", PAGE)
+    assert article.feed_title == "magazine.example"
     assert "private passage" not in str(article.entry)
     box = services.sharing.get_share_box(ann, services.reading.get_article(ann, mine.entry_id).entry)
     assert box.mine == first
@@ -167,6 +168,18 @@ def test_share_shows_the_text_that_eventr_fetched(services: Services, ann: Actor
     services.saved_pages.remove(ann, saved.entry_id)
     entry = services.reading.get_article(bob, share.id).entry
     assert "Paragraph 7 of a long story" in entry.content
+
+
+def test_share_has_the_title_of_the_page_and_not_that_of_the_first_sharer(
+    services: Services, ann: Actor, bob: Actor
+) -> None:
+    mine = services.saved_pages.save(ann, PAGE, title="BUY PILLS at evil.example")
+    services.sharing.share(ann, mine.entry_id)
+    theirs = services.saved_pages.save(bob, PAGE, title="My private remark")
+    _fetch(services, theirs.entry_id, theirs.feed_id, Site())
+    assert services.reading.get_article(bob, theirs.entry_id).entry.title == "My private remark"
+    share = services.sharing.share(bob, theirs.entry_id, audience=Audience.PUBLIC).share
+    assert services.reading.get_article(ann, share.id).entry.title == "One"
 
 
 def test_page_with_an_access_key_is_not_shared(services: Services, ann: Actor) -> None:

@@ -216,7 +216,7 @@ class SavedPageGateway:
             image=picture or entry.image,
             **body._asdict(),
         )
-        full = FullText(now)  # without a text of its own: the entry has it
+        full = FullText(now, title=title)  # without a text of its own: the entry has it
 
         def write_text(session: Session) -> None:
             if self._entries.store_page_text(entry, change, full, now, session):
@@ -228,23 +228,22 @@ class SavedPageGateway:
     def find_root(self, entry: Entry, now: dt.datetime) -> Entry:
         """Return the entry that stands for a saved page in shares: one for all people who save the page.
 
-        Only the address, the title and the text that Eventr itself fetched get there.
+        Only the address, and the title and the text that Eventr itself fetched, get there: what a person
+        wrote would become everyone's, and outlive that person's account.
         """
         url, host = entry.url or "", find_page_host(entry.url or "")
         parts = urlsplit(url)
         site = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
         feed_id = self._pages.get_or_create_feed(f"pages/{host}", site, host, now, private_to=None)
-        is_fetched = entry.full is not None and entry.full.error is None
-        page = NewPage(url, entry.title)
-        (saved,) = self.save(feed_id, [page], now)
+        (saved,) = self.save(feed_id, [NewPage(url)], now)
         root = self._entries.find(saved.entry_id, [feed_id])
         if root is None:
             raise NotFoundError(entry_id=entry.id)
-        if is_fetched and not root.content and entry.content:
+        if entry.full and entry.full.error is None and entry.content and not root.content:
             body = entry_bodies.Body(
                 entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by or SANITIZER_VERSION
             )
-            self.store_text(root, entry.title, body, entry.image, now)
+            self.store_text(root, entry.full.title, body, entry.image, now)
             root = self._entries.find(saved.entry_id, [feed_id]) or root
         return root
 

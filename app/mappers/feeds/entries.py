@@ -328,7 +328,8 @@ class EntryMapper:
     ) -> bool:
         """Store the text of a saved page as the entry's own, unless the entry changed meanwhile."""
         same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
-        doc = {"at": full.at, **({"error": full.error} if full.error else {})}
+        more = {"error": full.error, "title": full.title}
+        doc = {"at": full.at, **{name: value for name, value in more.items() if value}}
         update = {"$set": {**_body(change), "full": doc, "revised": now}, "$inc": {"revision": 1}}
         return bool(self._entries.update_one(same, update, session=session).matched_count)
 
@@ -651,7 +652,9 @@ def _full(doc: Doc | None) -> FullText | None:
     if not doc:
         return None
     html = entry_bodies.unpack(doc.get("body"))
-    return FullText(doc["at"], html.content, html.raw, doc.get("cleaned_by", 0), doc.get("error"))
+    return FullText(
+        doc["at"], html.content, html.raw, doc.get("cleaned_by", 0), doc.get("error"), doc.get("title", "")
+    )
 
 
 def _doc(numbered: NumberedEntry, entry_id: int) -> Doc:

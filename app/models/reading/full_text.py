@@ -24,6 +24,7 @@ class FullText:
         raw: as published, if sanitizing changed it (:mod:`app.gateways.feeds.entry_bodies`).
         cleaned_by: version of the sanitizer.
         error: the word of a failure, a key of :data:`app.errors.FEED_MESSAGES`.
+        title: of saved pages, the page's own, which may differ from the one that the person gave.
     """
 
     at: dt.datetime
@@ -31,6 +32,7 @@ class FullText:
     raw: bytes = b""
     cleaned_by: int = 0
     error: str | None = None
+    title: str = ""
 
 
 #: Failures of pages that are fetched ahead, without a person who waits: for a person, they are tried again.
