@@ -13,7 +13,16 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import InvalidError, NotFoundError, TooLargeError
 from app.models.accounts.actor import Actor
-from app.models.reading.notes import Note, NotedEntry, Quote, QuoteFinder, write_markdown
+from app.models.reading.notes import (
+    BYTES_MAX,
+    NOTE_MAX,
+    PAGE_BYTES,
+    Note,
+    NotedEntry,
+    Quote,
+    QuoteFinder,
+    write_markdown,
+)
 from app.models.reading.search import encode_query, parse_query
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.web.view.highlights import mark_quotes
@@ -195,6 +204,67 @@ def test_removed_parts_come_back(services: Services, ann: Actor) -> None:
     assert services.notes.restore(ann, everything).text == "Newer"
     with pytest.raises(NotFoundError):
         services.notes.restore(ann, everything)
+
+
+def test_undo_brings_back_only_what_its_step_removed(services: Services, ann: Actor) -> None:
+    entry_id = _entries(services, ann)[0]
+    services.notes.set_text(ann, entry_id, "Draft")
+    first = services.notes.add_quote(ann, entry_id, "Roofs")
+    second = services.notes.add_quote(ann, entry_id, "rain")
+    token = services.notes.remove_quote(ann, entry_id, first.id)
+    services.notes.remove_quote(ann, entry_id, second.id)
+    text = services.notes.remove_text(ann, entry_id)
+    assert services.notes.remove_text(ann, entry_id) is None
+    assert token is not None
+    assert text is not None
+    back = services.notes.restore(ann, token)
+    assert (back.text, back.quotes) == ("", (first,))
+    assert services.notes.restore(ann, text).text == "Draft"
+
+
+def test_passage_keeps_only_an_id_that_its_note_has(services: Services, ann: Actor) -> None:
+    entry_id = _entries(services, ann)[0]
+    mine = services.notes.add_quote(ann, entry_id, "Roofs")
+    wanted = [
+        _quote(text)._replace(id=of) for text, of in (("Roofs", mine.id), ("rain", mine.id), ("part", "x"))
+    ]
+    note = services.notes.replace_note(ann, entry_id, "", wanted)
+    assert note is not None
+    ids = [quote.id for quote in note.quotes]
+    assert ids[0] == mine.id
+    assert len({*ids, "x"}) == 4
+    assert note.quotes[0].at == mine.at
+    services.notes.remove_quote(ann, entry_id, ids[1])
+    left = services.notes.get_note(ann, entry_id)
+    assert left is not None
+    assert [quote.exact for quote in left.quotes] == ["Roofs", "part"]
+
+
+def test_note_has_a_limit_as_a_whole(services: Services, ann: Actor) -> None:
+    entry_id = _entries(services, ann)[0]
+    smiles = "\U0001f600" * NOTE_MAX
+    quotes = [_quote(f"rain {n}")._replace(note=smiles) for n in range(4)]
+    with pytest.raises(TooLargeError, match="too long together"):
+        services.notes.replace_note(ann, entry_id, "", quotes)
+    services.notes.replace_note(ann, entry_id, "", quotes[:3])
+    with pytest.raises(TooLargeError, match="remove a highlight"):
+        services.notes.set_text(ann, entry_id, smiles)
+    note = services.notes.get_note(ann, entry_id)
+    assert note is not None
+    assert note.size < BYTES_MAX
+
+
+def test_long_notes_are_listed_in_shorter_pages(services: Services, ann: Actor) -> None:
+    for entry_id in (ids := _entries(services, ann, 7)):
+        quotes = [_quote("rain", str(n))._replace(note="\U0001f600" * NOTE_MAX) for n in range(3)]
+        services.notes.replace_note(ann, entry_id, "", quotes)
+    found = services.notes.list_notes(ann)
+    assert len(found) == PAGE_BYTES // (3 * 4 * NOTE_MAX) + 1
+    last = found[-1].note
+    rest = services.notes.list_notes(ann, after=(last.at, last.entry_id))
+    assert [one.note.entry_id for one in (*found, *rest)] == ids[::-1]
+    document = "".join(services.notes.write_markdown(ann, "Notes"))
+    assert document.count("\n## ") == 7
 
 
 def test_search_finds_noted_entries(services: Services, ann: Actor) -> None:

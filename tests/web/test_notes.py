@@ -48,7 +48,14 @@ def test_note_is_written_and_removed_without_scripts(ann: Visitor, entry_id: int
     assert field.text == "For <the> trip"
     assert "Note saved" in page.text
     ann.post(str(form["action"]), {"text": " "})
-    assert not _read(ann, entry_id).select("#notes details[open]")
+    page = _read(ann, entry_id)
+    assert not page.select("#notes details[open]")
+    assert "Note removed" in page.text
+    token = page.select_one('form[action="/undo"] input[name="token"]')
+    assert token is not None
+    ann.post("/undo", {"token": str(token["value"])})
+    (field,) = _read(ann, entry_id).select("#notes details[open] textarea[name=text]")
+    assert field.text == "For <the> trip"
 
 
 def test_highlight_appears_in_the_text_and_below_it(ann: Visitor, entry_id: int) -> None:

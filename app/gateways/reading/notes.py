@@ -14,7 +14,7 @@ from app.mappers.mongo.store import Session
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import EntryKey
-from app.models.reading.notes import QUOTES_MAX, Note, Quote
+from app.models.reading.notes import BYTES_MAX, QUOTES_MAX, Note, Quote
 from app.models.subscriptions.undo import Removal
 
 #: Attempts when the same user's other devices interfere.
@@ -54,7 +54,7 @@ class NoteGateway:
             change: gets the note, an empty one if there is none, and returns the new one. It may run again.
 
         Raises:
-            TooLargeError: the entry would have too many passages.
+            TooLargeError: the entry would have too many passages, or too much text.
             NotFoundError: the entry is gone.
         """
 
@@ -65,6 +65,11 @@ class NoteGateway:
             if len(after.quotes) > QUOTES_MAX:
                 raise TooLargeError(
                     "An entry can have at most %(limit)s highlights. Remove one first.", limit=QUOTES_MAX
+                )
+            if after.size > max(BYTES_MAX, before.size if before else 0):
+                raise TooLargeError(
+                    "The note and the highlights of an entry are too long together. Shorten the note, or "
+                    "remove a highlight."
                 )
             if (before or blank)._replace(edited=now) == after._replace(edited=now):
                 return NoteChange(before, before)
@@ -83,14 +88,14 @@ class NoteGateway:
                 continue  # another device; the next round sees its changes
         raise StoreError
 
-    def keep_undo(self, user_id: int, note: Note, expires: dt.datetime) -> str:
-        """Keep a note as it was before a removal; return a token for :meth:`find_removed`."""
+    def keep_undo(self, user_id: int, removed: Note, expires: dt.datetime) -> str:
+        """Keep the removed parts of a note; return a token for :meth:`find_removed`."""
         token = secrets.token_urlsafe(16)
-        self.removals.add(Removal(token, user_id, note=note), expires)
+        self.removals.add(Removal(token, user_id, note=removed), expires)
         return token
 
     def find_removed(self, user_id: int, token: str, now: dt.datetime) -> Note:
-        """Return a note as it was before a removal.
+        """Return the removed parts of a note.
 
         Raises:
             NotFoundError: the token has expired, was used, or isn't the user's.
@@ -101,12 +106,19 @@ class NoteGateway:
         return removal.note
 
 
-def restore_parts(note: Note, was: Note) -> Note:
-    """Return a note with the text and the passages that it lacks compared with an earlier state."""
+def find_removed_parts(before: Note, after: Note | None) -> Note:
+    """Return the text and the passages that a change removed from a note; ``after`` None: all of it."""
+    left = {quote.id for quote in after.quotes} if after else set()
+    quotes = tuple(quote for quote in before.quotes if quote.id not in left)
+    return before._replace(text="" if after and after.text else before.text, quotes=quotes)
+
+
+def restore_parts(note: Note, removed: Note) -> Note:
+    """Return a note with its removed parts; a text that was written since stays."""
     known = {quote.id for quote in note.quotes}
-    quotes = (*note.quotes, *(quote for quote in was.quotes if quote.id not in known))
-    at = min(note.at, was.at)
-    return note._replace(text=note.text or was.text, quotes=tuple(sorted(quotes, key=_when)), at=at)
+    quotes = (*note.quotes, *(quote for quote in removed.quotes if quote.id not in known))
+    at = min(note.at, removed.at)
+    return note._replace(text=note.text or removed.text, quotes=tuple(sorted(quotes, key=_when)), at=at)
 
 
 def _when(quote: Quote) -> dt.datetime:

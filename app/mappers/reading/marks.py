@@ -19,7 +19,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, DUPLICATE_KEY, Doc, Session, find_and_update
 from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
-from app.models.reading.notes import Note, Quote
+from app.models.reading.notes import PAGE_BYTES, Note, Quote
 from app.models.reading.tag import Mark
 from app.runtime import identity_map
 
@@ -30,6 +30,8 @@ _NOTED = {"_id": 0, "entry_id": 1, "feed_id": 1, "noted_at": 1}
 _NOTE = {**_NOTED, "note": 1}
 _MARK: Doc = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "tagged_at", "noted_at"), 1)
 _MARK |= {"liked_at": 1, "_id": 0}
+#: Notes that are read at once.
+_NOTES = 20
 #: The fields of marks that keep an entry, and the conditions for them.
 _KEEPING = ("starred_at", "tags", "noted_at")
 KEEPING: list[Doc] = [
@@ -338,7 +340,9 @@ class MarkMapper:
 
     @translate_errors
     def find_notes(self, user_id: int, after: tuple[dt.datetime, int] | None, limit: int) -> list[Note]:
-        """Return a user's notes, latest first.
+        """Return a user's notes, latest first, at most ``limit``.
+
+        The last one may be that which exceeds :data:`PAGE_BYTES`.
 
         Args:
             after: (``at``, entry) of the note before the first.
@@ -349,7 +353,14 @@ class MarkMapper:
             older = [{"noted_at": {"$lt": at}}, {"noted_at": at, "entry_id": {"$lt": last}}]
             query = {"user_id": user_id, "noted_at": {"$lte": at}, "$or": older}
         found = self._marks.get(user_id).find(query, _NOTE).sort([("noted_at", -1), ("entry_id", -1)])
-        return [parse_note(doc) for doc in found.limit(limit)]
+        notes, size = list[Note](), 0
+        for doc in found.limit(limit).batch_size(_NOTES):
+            notes.append(note := parse_note(doc))
+            size += note.size
+            if size > PAGE_BYTES:
+                found.close()
+                break
+        return notes
 
     @translate_errors
     def set_note(self, user_id: int, note: Note, session: Session) -> bool:

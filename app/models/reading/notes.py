@@ -20,6 +20,10 @@ EXACT_MAX: Final = 5_000
 CONTEXT_MAX: Final = 64
 #: Most passages of one entry.
 QUOTES_MAX: Final = 200
+#: Most bytes of a note with all its passages.
+BYTES_MAX: Final = 256 * 1024
+#: Bytes after which a list of notes goes on with its next page.
+PAGE_BYTES: Final = 1024 * 1024
 #: Most equal passages of one text that are compared.
 _EQUAL_MAX: Final = 1000
 _SPACES: Final = re.compile(r"\s+")
@@ -72,6 +76,12 @@ class Note(NamedTuple):
     def is_empty(self) -> bool:
         """Whether nothing is left of it."""
         return not self.text and not self.quotes
+
+    @property
+    def size(self) -> int:
+        """Bytes of its texts."""
+        parts = (part for q in self.quotes for part in (q.exact, q.prefix, q.suffix, q.note))
+        return sum(len(part.encode()) for part in (self.text, *parts))
 
 
 class NotedEntry(NamedTuple):

@@ -52,7 +52,7 @@ class Removal:
         places: the positions of feeds before they were moved.
         search: a saved search.
         share: with its note; title: of the shared entry.
-        page: a saved page, as stored. note: a note as it was before a part of it was removed.
+        page: a saved page, as stored. note: the removed parts of a note.
     """
 
     token: str

@@ -11,7 +11,7 @@ from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.notes import NoteChange, NoteGateway, restore_parts
+from app.gateways.reading.notes import NoteChange, NoteGateway, find_removed_parts, restore_parts
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
 from app.models.reading.notes import (
@@ -69,6 +69,7 @@ class NoteService:
         Raises:
             NotFoundError: as for :meth:`get_note`.
             InvalidError: the text is too long.
+            TooLargeError: it is too long together with the passages.
         """
         text = check_words(text, "text", limit=NOTE_MAX)
         return self._change(actor, entry_id, lambda note: note._replace(text=text)).after
@@ -93,7 +94,7 @@ class NoteService:
         Raises:
             NotFoundError: as for :meth:`get_note`.
             InvalidError: the passage is empty or too long, or there is no such color.
-            TooLargeError: the entry has the maximum number of passages.
+            TooLargeError: the entry has the maximum number of passages, or too much text.
         """
         new = _check_quote(exact, prefix, suffix, color, note)
 
@@ -120,6 +121,7 @@ class NoteService:
         Raises:
             NotFoundError: as for :meth:`get_note`, or there is no such passage.
             InvalidError: the text is too long, or there is no such color.
+            TooLargeError: as for :meth:`set_text`.
         """
         quote_id = check_text(quote_id, "quote", limit=TOKEN_MAX)
         changes: dict[str, Any] = {} if color is None else {"color": _check_color(color)}
@@ -148,6 +150,14 @@ class NoteService:
 
         return self._remove(actor, entry_id, remove)
 
+    def remove_text(self, actor: Actor, entry_id: int) -> str | None:
+        """Remove the text of a note; return a token for :meth:`restore`; None: there was none.
+
+        Raises:
+            NotFoundError: as for :meth:`get_note`.
+        """
+        return self._remove(actor, entry_id, lambda old: old._replace(text=""))
+
     def remove_note(self, actor: Actor, entry_id: int) -> str | None:
         """Remove a note with all its passages; return a token for :meth:`restore`; None: there was none.
 
@@ -157,22 +167,27 @@ class NoteService:
         return self._remove(actor, entry_id, lambda old: old._replace(text="", quotes=()))
 
     def replace_note(self, actor: Actor, entry_id: int, text: str, quotes: Sequence[Quote]) -> Note | None:
-        """Store a whole note, as apps do; passages with known ids keep their times. Return the note.
+        """Store a whole note, as apps do; passages with known ids keep them and their times. Return the note.
+
+        A passage whose id the note doesn't have, or that an earlier passage has, gets a new one.
 
         Raises:
             NotFoundError: as for :meth:`get_note`.
             InvalidError: a text is too long, a passage is empty, or there is no such color.
-            TooLargeError: too many passages.
+            TooLargeError: too many passages, or too much text.
         """
         text = check_words(text, "text", limit=NOTE_MAX)
         wanted = [
-            _check_quote(q.exact, q.prefix, q.suffix, q.color, q.note)._replace(id=q.id or _make_id())
+            (q.id, _check_quote(q.exact, q.prefix, q.suffix, q.color, q.note))
             for q in quotes[: QUOTES_MAX + 1]
         ]
 
         def replace(old: Note) -> Note:
             times = {quote.id: quote.at for quote in old.quotes}
-            kept = tuple(quote._replace(at=times.get(quote.id, quote.at)) for quote in wanted)
+            kept = tuple(
+                quote._replace(id=known, at=at) if (at := times.pop(known, None)) else quote
+                for known, quote in wanted
+            )
             return old._replace(text=text, quotes=kept)
 
         return self._change(actor, entry_id, replace).after
@@ -181,27 +196,31 @@ class NoteService:
         done = self._change(actor, entry_id, drop)
         if done.before is None or done.before == done.after:
             return None
-        return self._notes.keep_undo(actor.user_id, done.before, clock.now() + self._undo_ttl)
+        removed = find_removed_parts(done.before, done.after)
+        return self._notes.keep_undo(actor.user_id, removed, clock.now() + self._undo_ttl)
 
     def restore(self, actor: Actor, token: str) -> Note:
-        """Undo a removal: what the note lacks since then comes back.
+        """Undo a removal: the parts that it removed come back, and no others.
 
         Raises:
             NotFoundError: the token has expired, was used, or isn't the actor's; or the entry is gone.
+            TooLargeError: too many passages, or too much text since then.
         """
         require_permission(actor, Permission.TAG_EDIT)
         token, now = check_text(token, "token", limit=TOKEN_MAX), clock.now()
-        was = self._notes.find_removed(actor.user_id, token, now)
-        key = EntryKey(was.entry_id, was.feed_id, 0, 0)
-        done = self._notes.change_note(actor.user_id, key, lambda note: restore_parts(note, was), now)
+        removed = self._notes.find_removed(actor.user_id, token, now)
+        key = EntryKey(removed.entry_id, removed.feed_id, 0, 0)
+        done = self._notes.change_note(actor.user_id, key, lambda note: restore_parts(note, removed), now)
         self._notes.removals.remove(actor.user_id, token)
-        self._record(actor, was.entry_id)
-        return done.after or was
+        self._record(actor, removed.entry_id)
+        return done.after or removed
 
     def list_notes(
         self, actor: Actor, *, after: tuple[dt.datetime, int] | None = None, limit: int = BATCH
     ) -> list[NotedEntry]:
-        """Return the actor's notes with the titles of their entries, latest first.
+        """Return the actor's notes with the titles of their entries, latest first, at most ``limit``.
+
+        Long notes make a list shorter: its last one may be that which exceeds :data:`PAGE_BYTES`.
 
         Args:
             after: (``at``, entry) of the note before the first.

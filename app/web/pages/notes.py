@@ -50,10 +50,14 @@ class Removal:
 
 @bp.post("/entries/<int:entry_id>/note")
 def set_note(entry_id: int) -> Response:
-    """Store the user's note on an entry; an empty one is removed."""
+    """Store the user's note on an entry; an empty one is removed, and undo is possible for a day."""
     form = forms.read_form(request, NoteForm)
-    get_services().notes.set_text(get_actor(), entry_id, form.text)
-    return _done(_("Note saved") if form.text.strip() else _("Note removed"), form.next)
+    notes = get_services().notes
+    if form.text.strip():
+        notes.set_text(get_actor(), entry_id, form.text)
+        return _done(_("Note saved"), form.next)
+    token = notes.remove_text(get_actor(), entry_id)
+    return _done(_("Note removed"), form.next, undo=f"note.{token}" if token else None)
 
 
 @bp.post("/entries/<int:entry_id>/highlights")

@@ -10,6 +10,7 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
+from app.models.reading.notes import NOTE_MAX, Color, Quote
 from tests.sharing.conftest import People
 from tests.sync.rest.conftest import Program
 
@@ -90,6 +91,20 @@ def test_a_search_is_a_stream(mine: Program, people: People, ann: Actor) -> None
     assert (answer.status_code, len(answer.get_json()["items"])) == (200, 2)
     assert mine.get("/streams/search/entries").get_json()["field"] == "q"
     assert mine.post("/streams/search/mark-all-read?q=blog", {}).status_code == 400
+
+
+def test_long_notes_make_pages_shorter(mine: Program, people: People, ann: Actor) -> None:
+    entries = people.blog([ann], entries=6)
+    long = "\U0001f600" * NOTE_MAX
+    for entry in entries:
+        quotes = [Quote("", f"rain {n}", "", "", Color.YELLOW, long, clock.now()) for n in range(3)]
+        people.services.notes.replace_note(ann, entry, "", quotes)
+    first = mine.get("/notes").get_json()
+    second = mine.get("/notes", query_string={"cursor": first["next"]}).get_json()
+    assert (len(first["items"]), len(second["items"]), second["next"]) == (4, 2, None)
+    found = [item["entry_id"] for item in (*first["items"], *second["items"])]
+    assert found == list(dict.fromkeys(found))
+    assert set(found) == set(entries)
 
 
 def test_whatever_is_taken_away_can_come_back(mine: Program, people: People, ann: Actor) -> None:

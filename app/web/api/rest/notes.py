@@ -10,7 +10,7 @@ from msgspec import Meta
 from app.errors import InvalidError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
-from app.models.reading.notes import EXACT_MAX, NOTE_MAX, QUOTES_MAX, Color, Note, Quote
+from app.models.reading.notes import EXACT_MAX, NOTE_MAX, PAGE_BYTES, QUOTES_MAX, Color, Note, Quote
 from app.web.api.rest.shapes import ENTRY, Body, CursorQuery, Id, Shape, Undo
 from app.web.api.rest.table import add_example, add_operation
 from app.web.context import get_services
@@ -46,7 +46,7 @@ class EntryNote(Shape, frozen=True):
 
 
 class NewHighlight(Body, frozen=True):
-    """A passage. `id`: of a highlight that you have; without one, it is new."""
+    """A passage. `id`: of a highlight of this note; without one, it is new."""
 
     exact: Annotated[str, Meta(min_length=1, max_length=EXACT_MAX)]
     id: Annotated[str, Meta(max_length=64)] = ""
@@ -57,7 +57,7 @@ class NewHighlight(Body, frozen=True):
 
 
 class NewNote(Body, frozen=True):
-    """A whole note. Highlights that it lacks are removed."""
+    """A whole note, at most 256 KiB of text. Highlights that it lacks are removed."""
 
     text: Text = ""
     highlights: Annotated[tuple[NewHighlight, ...], Meta(max_length=QUOTES_MAX)] = ()
@@ -104,7 +104,7 @@ _NOTE = add_example(
 )
 add_example(NotePage(items=(_NOTE,), next=None))
 
-#: Notes of a page.
+#: Most notes of a page.
 _ROWS = 50
 
 
@@ -112,6 +112,8 @@ _ROWS = 50
 def list_notes(actor: Actor, query: CursorQuery) -> NotePage:
     """To list the entries with notes, use the stream `notes`."""
     found = get_services().notes.list_notes(actor, after=_parse_cursor(query.cursor), limit=_ROWS + 1)
+    has_more = len(found) > _ROWS or sum(one.note.size for one in found) > PAGE_BYTES
+    shown = found[:-1] if has_more else found
     items = tuple(
         EntryNote(
             entry_id=one.note.entry_id,
@@ -122,9 +124,9 @@ def list_notes(actor: Actor, query: CursorQuery) -> NotePage:
             at=one.note.at,
             edited=one.note.edited,
         )
-        for one in found[:_ROWS]
+        for one in shown
     )
-    last = found[_ROWS - 1].note if len(found) > _ROWS else None
+    last = shown[-1].note if has_more else None
     return NotePage(items=items, next=f"{last.at.isoformat()}~{last.entry_id}" if last else None)
 
 
