@@ -15,6 +15,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import InvalidError, ParseError
 from app.feeds.opml import opml
+from app.feeds.pages.budget import MAX_TAKEN, MAX_VISITED, Budget
 from app.feeds.pages.extract import MAX_ITEMS, PageTree, read_page
 from app.feeds.pages.guess import guess_lists
 from app.feeds.pages.json_paths import find_values, parse_path
@@ -23,7 +24,15 @@ from app.feeds.urls import hash_url, normalise_address
 from app.gateways.feeds.digest import Digester
 from app.models.accounts.actor import Actor
 from app.models.feeds.fetched import Fetched, FetchRequest
-from app.models.feeds.recipe import MARK, Recipe, RecipeKind, add_recipe, get_fragment, split_recipe
+from app.models.feeds.recipe import (
+    MARK,
+    SELECTOR_MAX,
+    Recipe,
+    RecipeKind,
+    add_recipe,
+    get_fragment,
+    split_recipe,
+)
 from app.models.imports.opml import Outline
 from tests.support import corpus
 from tests.support.reader import add_user, pull
@@ -164,6 +173,21 @@ def test_json_is_read_by_paths_and_usual_names() -> None:
             parse_path(text)
 
 
+def test_json_with_characters_that_no_store_accepts_is_read(services: Services, ann: Actor, db: Any) -> None:
+    url = add_recipe("https://api.example/x", Recipe(kind=RecipeKind.JSON, item="items", author="by"))
+    feed_id = services.subscriptions.subscribe(ann, url).subscription.feed_id
+    rows = (
+        r'{"title": "T\ud800", "by": "A\ud800\u202e", "url": "/x\udfff", "body": "B\ud800"}',
+        r'{"title": "Two", "date": 1' + "0" * 400 + "}",
+        r'{"title": "Three", "date": 1e400, "by": ' + "1" * 400 + "}",
+    )
+    pull(services, [feed_id], {url: f'{{"title": "X\\ud800", "items": [{", ".join(rows)}]}}'.encode()})
+    assert services.gateways.feeds.get(feed_id).error is None
+    found = {doc["title"]: doc for doc in db.entries.find({"feed_id": feed_id})}
+    assert set(found) == {"T", "Two", "Three"}
+    assert (found["T"]["author"], found["T"]["url"]) == ("A", "https://api.example/x")
+
+
 def test_no_entry_is_an_error_and_never_an_empty_feed() -> None:
     for body in (_page(), b"<p>x</p>"):
         with pytest.raises(ParseError) as e:
@@ -181,6 +205,51 @@ def test_scripts_and_odd_addresses_are_no_links() -> None:
     assert [(e.title, e.url) for e in entries] == [("One two three", None), ("Four", None)]
     many = b"<ul>" + b"".join(b"<li><a href=/%d>t%d</a>" % (n, n) for n in range(500)) + b"</ul>"
     assert len(read_page(many, Recipe(item="li"), url=URL).entries) == MAX_ITEMS
+
+
+def _nested(entries: int, text: bytes) -> bytes:
+    starts = (b"<div class=c><a href=/%d>t%03d</a>" % (n, n) for n in range(entries))
+    return b"<html><body>" + b"".join(starts) + text
+
+
+def test_entries_inside_one_another_are_read_within_a_budget() -> None:
+    few = read_page(_nested(20, b"<p>A paragraph</p>" * 100), Recipe(item="div.c"), url=URL)
+    assert len(few.entries) == 20
+    long = b"<p>" + b"w " * 800_000
+    many = b"<p>w</p>" * 100_000
+    for text, recipe in (
+        (long, Recipe(item="div.c")),
+        (many, Recipe(item="div.c")),
+        (many, Recipe(item="div.c", title="b", link="b", date="b", body="b", image="b", author="b")),
+        (long, Recipe(kind=RecipeKind.XPATH, item="//div", body="//*")),
+        (b"<b title='" + b"w" * 1_000_000 + b"'></b>", Recipe(item="div.c", title="b@title")),
+    ):
+        with pytest.raises(ParseError) as e:
+            read_page(_nested(200, text), recipe, url=URL)
+        assert e.value.word == "too_large", recipe
+        assert "nested" in e.value.detail
+
+
+def test_a_budget_counts_what_is_looked_at() -> None:
+    tree = PageTree(_page(3, 2, 1), URL)
+    budget = Budget()
+    assert len(list(budget.find_elements(tree.root, "li"))) == 11
+    assert budget.visited == sum(1 for _ in tree.root.iter())
+    budget.visited = MAX_VISITED - 1
+    budget.count_element()
+    with pytest.raises(ParseError):
+        budget.count_element()
+    budget.count_text("w" * MAX_TAKEN)
+    with pytest.raises(ParseError):
+        budget.count_text("w")
+
+
+def test_guessing_stops_rating_when_its_budget_is_used_up() -> None:
+    row = b"<li><h2><a href=/2026/%d>The long title of story number %d</a></h2></li>"
+    items = b"".join(row % (n, n) for n in range(100, 110))
+    deep = b"<div>" * 100 + b"<p>" + b"w " * 700_000
+    found = guess_lists(b"<html><body><ul class=posts>" + items + b"</ul>" + deep, URL)
+    assert [guess.recipe.item for guess in found][:1] == ["li"]
 
 
 # -- addresses
@@ -340,6 +409,34 @@ def test_typed_selectors_are_tried_and_faults_named(services: Services, ann: Act
     assert e.value.ids["field"] == "item"
     with pytest.raises(InvalidError):
         services.page_lists.find_lists(ann, "no address", {})
+
+
+def _cards(tag: str, name: str = "card") -> str:
+    return "".join(
+        f"<{tag} class={name}><h2><a href='/2026/{name}/{n}'>A long enough title of story {n}</a></h2>"
+        f"<p>{'word ' * 20}</p></{tag}>"
+        for n in range(8)
+    )
+
+
+def test_a_list_that_no_selector_can_name_hides_no_other_list(services: Services, ann: Actor) -> None:
+    odd = f"<html><body><section>{_cards('x:card')}</section><main>{_cards('div', 'post')}</main>"
+    found = _find(services, ann, odd.encode())
+    assert (found.error, [one.item for one in found.lists]) == (None, ["div.post"])
+    assert guess_lists(_cards("x:card").encode(), URL) == []
+
+
+def test_a_list_whose_selector_or_address_is_too_long_is_left_out(services: Services, ann: Actor) -> None:
+    names = " ".join(f"{letter * 60}" for letter in "abc")
+    around = f"<html><body><div class='{names}'><div class='{names}'><div class='{names}'>"
+    body = around + _cards("div", f"'{names}'") + "</div></div></div><div><div>" + _cards("div", f"'{names}'")
+    for one in _find(services, ann, body.encode()).lists:
+        assert len(one.item) <= SELECTOR_MAX
+    url = "https://site.example/" + "a" * 2015
+    waiting = services.page_lists.find_lists(ann, url, wait=0)
+    asyncio.run(services.page_lists.run(waiting.key, _Site(_page(3, 2, 1))))
+    found = services.page_lists.get_progress(ann, waiting.key)
+    assert (found.error, found.lists) == ("no_list_found", ())
 
 
 def test_a_page_without_lists_says_so(services: Services, ann: Actor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
 import json
 import re
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from lxml import etree
 from app.errors import InvalidError, ParseError
 from app.feeds.html.text import extract_plain_text
 from app.feeds.pages import json_paths
+from app.feeds.pages.budget import Budget
 from app.feeds.pages.selectors import Selector, parse_selector
 from app.feeds.parse import charset
 from app.feeds.parse.dates import parse_date, parse_epoch
@@ -91,7 +93,8 @@ def read_page(
     """Return the feed that a recipe reads from a page.
 
     Raises:
-        ParseError: ``recipe_broken``: there is no entry; ``empty`` or ``too_large``.
+        ParseError: ``recipe_broken``: there is no entry; ``empty``; ``too_large``: the page, or the
+            text of entries that are inside one another.
     """
     try:
         check_recipe(recipe)
@@ -132,28 +135,31 @@ def _get_language(tree: PageTree) -> str | None:
 
 def _read_entries(tree: PageTree, recipe: Recipe, limits: Limits) -> Iterable[ParsedEntry]:
     select = {name: parse_selector(recipe.kind, text, name) for name, text in recipe.parts.items()}
+    budget = Budget()
     for item in select["item"].find_in_page(tree.root, MAX_ITEMS):
-        entry = _read_entry(tree, item, select, limits)
+        entry = _read_entry(tree, item, select, limits, budget)
         if entry is not None:
             yield entry
 
 
-def _read_entry(tree: PageTree, item: Any, select: dict[str, Selector], limits: Limits) -> ParsedEntry | None:
-    link = _find_link(item, select)
-    title = _find_title(item, link, select)[: limits.title]
-    url = tree.resolve(link.get("href")) if link is not None else ""
+def _read_entry(
+    tree: PageTree, item: Any, select: dict[str, Selector], limits: Limits, budget: Budget
+) -> ParsedEntry | None:
+    link = _find_link(item, select, budget)
+    title = _find_title(item, link, select, budget)[: limits.title]
+    url = tree.resolve(budget.count_text(link.get("href") or "")) if link is not None else ""
     if "link" in select and select["link"].attr:
-        url = tree.resolve(_read(item, select["link"]))
+        url = tree.resolve(_read(item, select["link"], budget))
     if not title and not url:
         return None
-    body = _find_body(item, select, title)[: limits.html]
-    image = tree.resolve(_find_image(item, select))
+    body = _find_body(item, select, title, budget)[: limits.html]
+    image = tree.resolve(_find_image(item, select, budget))
     return ParsedEntry(
         guid=url or f"{title}\n{body[:200]}",
         url=url or None,
         title=title or url,
-        author=_read(item, select["author"])[: limits.title] if "author" in select else "",
-        published=_find_date(item, select),
+        author=_read(item, select["author"], budget)[: limits.title] if "author" in select else "",
+        published=_find_date(item, select, budget),
         updated=None,
         content="",
         summary=body,
@@ -162,26 +168,31 @@ def _read_entry(tree: PageTree, item: Any, select: dict[str, Selector], limits: 
     )
 
 
-def _find_link(item: Any, select: dict[str, Selector]) -> Any:
+def _find_link(item: Any, select: dict[str, Selector], budget: Budget) -> Any:
     if "link" in select:
-        found = select["link"].find_below(item, 1)
+        found = select["link"].find_below(item, 1, budget.count_element)
         first = found[0] if found else None
         if first is None or first.get("href") or select["link"].attr:
             return first
-        return next((a for a in first.iter("a") if a.get("href")), None)
-    return find_main_link(item)
+        return next((a for a in budget.find_elements(first, "a") if a.get("href")), None)
+    return find_main_link(item, budget)
 
 
-def find_main_link(item: Any) -> Any:
-    """Return the link of an entry: itself, that of its heading, or the one with the longest text; or None."""
+def find_main_link(item: Any, budget: Budget) -> Any:
+    """Return the link of an entry: itself, that of its heading, or the one with the longest text; or None.
+
+    Raises:
+        ParseError: ``too_large``: the budget is used up.
+    """
     if item.tag == "a" and is_link(item):
         return item
-    for heading in item.iter(*_HEADINGS):
-        inner = next((a for a in heading.iter("a") if is_link(a)), None)
+    for heading in budget.find_elements(item, *_HEADINGS):
+        inner = next((a for a in budget.find_elements(heading, "a") if is_link(a)), None)
         outer = next((a for a in heading.iterancestors("a") if is_link(a)), None)
         if inner is not None or outer is not None:
             return inner if inner is not None else outer
-    return max((a for a in item.iter("a") if is_link(a)), key=lambda a: len(clean_text(a)), default=None)
+    links = (a for a in budget.find_elements(item, "a") if is_link(a))
+    return max(links, key=lambda a: len(clean_text(a, budget)), default=None)
 
 
 def is_link(element: Any) -> bool:
@@ -191,65 +202,80 @@ def is_link(element: Any) -> bool:
     return bool(href) and href[0] != "#" and (":" not in scheme or scheme in ("http:", "https:"))
 
 
-def _find_title(item: Any, link: Any, select: dict[str, Selector]) -> str:
+def _find_title(item: Any, link: Any, select: dict[str, Selector], budget: Budget) -> str:
     if "title" in select:
-        return _read(item, select["title"])
-    heading = next(iter(item.iter(*_HEADINGS)), None)
-    texts = (clean_text(heading) if heading is not None else "", clean_text(link) if link is not None else "")
+        return _read(item, select["title"], budget)
+    heading = next(budget.find_elements(item, *_HEADINGS), None)
+    texts = (
+        clean_text(heading, budget) if heading is not None else "",
+        clean_text(link, budget) if link is not None else "",
+    )
     found = next(filter(None, texts), "")
-    return found or (link.get("title") or "" if link is not None else "") or clean_text(item)[:200]
+    return found or (link.get("title") or "" if link is not None else "") or clean_text(item, budget)[:200]
 
 
-def _find_date(item: Any, select: dict[str, Selector]) -> dt.datetime | None:
+def _find_date(item: Any, select: dict[str, Selector], budget: Budget) -> dt.datetime | None:
     if "date" in select:
-        found = select["date"].find_below(item, 1)
+        found = select["date"].find_below(item, 1, budget.count_element)
         if not found:
             return None
-        stated = found[0].get(select["date"].attr) if select["date"].attr else found[0].get("datetime")
-        return parse_date(stated) or parse_date(clean_text(found[0]))
-    for time in item.iter("time"):
-        if date := parse_date(time.get("datetime")) or parse_date(clean_text(time)):
+        stated = budget.count_text(found[0].get(select["date"].attr or "datetime") or "")
+        return parse_date(stated) or parse_date(clean_text(found[0], budget))
+    for time in budget.find_elements(item, "time"):
+        if date := parse_date(time.get("datetime")) or parse_date(clean_text(time, budget)):
             return date
     return None
 
 
-def _find_body(item: Any, select: dict[str, Selector], title: str) -> str:
+def _find_body(item: Any, select: dict[str, Selector], title: str, budget: Budget) -> str:
     if "body" in select:
-        found = select["body"].find_below(item, MAX_PARTS)
+        found = select["body"].find_below(item, MAX_PARTS, budget.count_element)
         if select["body"].attr:
-            return escape(" ".join(element.get(select["body"].attr) or "" for element in found))
-        return "".join(map(_to_html, found))
-    texts = [p for p in item.iter("p") if (text := clean_text(p)) and text != title]
-    return "".join(map(_to_html, texts[:MAX_PARTS]))
+            values = (budget.count_text(element.get(select["body"].attr) or "") for element in found)
+            return escape(" ".join(values))
+        return "".join(budget.count_text(_to_html(element)) for element in found)
+    texts = (p for p in budget.find_elements(item, "p") if (text := clean_text(p, budget)) and text != title)
+    return "".join(budget.count_text(_to_html(p)) for p in itertools.islice(texts, MAX_PARTS))
 
 
-def _find_image(item: Any, select: dict[str, Selector]) -> str:
-    found = select["image"].find_below(item, 1) if "image" in select else list(item.iter("img"))[:1]
+def _find_image(item: Any, select: dict[str, Selector], budget: Budget) -> str:
+    found = (
+        select["image"].find_below(item, 1, budget.count_element)
+        if "image" in select
+        else list(itertools.islice(budget.find_elements(item, "img"), 1))
+    )
     if not found:
         return ""
     if "image" in select and select["image"].attr:
-        return found[0].get(select["image"].attr) or ""
-    picture = found[0] if found[0].tag == "img" else next(iter(found[0].iter("img")), None)
+        return budget.count_text(found[0].get(select["image"].attr) or "")
+    picture = found[0] if found[0].tag == "img" else next(budget.find_elements(found[0], "img"), None)
     if picture is None:
         return ""
-    values = ((picture.get(name) or "").strip() for name in _IMAGES)
+    values = (budget.count_text(picture.get(name) or "").strip() for name in _IMAGES)
     return next((value for value in values if value and not value.startswith("data:")), "")
 
 
-def _read(item: Any, selector: Selector) -> str:
+def _read(item: Any, selector: Selector, budget: Budget) -> str:
     """Return the text, or the attribute, of the first element that a selector finds."""
-    found = selector.find_below(item, 1)
+    found = selector.find_below(item, 1, budget.count_element)
     if not found:
         return ""
-    return (found[0].get(selector.attr) or "").strip() if selector.attr else clean_text(found[0])
+    if not selector.attr:
+        return clean_text(found[0], budget)
+    return budget.count_text(found[0].get(selector.attr) or "").strip()
 
 
-def clean_text(element: Any) -> str:
-    """Return the visible text of an element, with single spaces."""
+def clean_text(element: Any, budget: Budget | None = None) -> str:
+    """Return the visible text of an element, with single spaces.
+
+    Raises:
+        ParseError: ``too_large``: the budget is used up.
+    """
+    budget = budget or Budget()
     hidden = ("script", "style", "noscript", "template")
     texts = (
-        text
-        for part in element.iter()
+        budget.count_text(text)
+        for part in budget.find_elements(element)
         if isinstance(part.tag, str)
         for text in (
             (part.text if part.tag not in hidden else None),
@@ -286,7 +312,8 @@ def _read_json(body: bytes, recipe: Recipe, url: str, content_type: str | None, 
     if len(items) == 1 and isinstance(items[0], list):
         items = items[0]
     entries = (_read_item(item, recipe, url, limits) for item in items[:MAX_ITEMS])
-    title = str(data.get("title", "")) if isinstance(data, dict) else ""
+    stated = str(data.get("title", "")) if isinstance(data, dict) else ""
+    title = extract_plain_text(_without_surrogates(stated))
     found = [entry for entry in entries if entry is not None]
     return _build(url, title or url, found, ParserPath.JSON, limits)
 
@@ -314,8 +341,8 @@ def _read_item(item: Any, recipe: Recipe, url: str, limits: Limits) -> ParsedEnt
         guid=link or title,
         url=link or None,
         title=title or link,
-        author=str(found["author"] or "")[: limits.title],
-        published=parse_epoch(float(date)) if is_number else parse_date(str(date or "")),
+        author=extract_plain_text(str(found["author"] or ""))[: limits.title],
+        published=_parse_number(date) if is_number else parse_date(str(date or "")),
         updated=None,
         content="",
         summary=str(found["body"] or "")[: limits.html],
@@ -329,5 +356,17 @@ def _read_value(item: Any, path: str, names: tuple[str, ...]) -> Any:
     for one in tries:
         for value in json_paths.find_values(item, json_paths.parse_path(one)):
             if isinstance(value, (str, int, float)) and value != "":
-                return value
+                return _without_surrogates(value) if isinstance(value, str) else value
     return None
+
+
+def _parse_number(seconds: float) -> dt.datetime | None:
+    try:
+        return parse_epoch(float(seconds))
+    except OverflowError:  # an integer of JSON may have hundreds of digits
+        return None
+
+
+def _without_surrogates(text: str) -> str:
+    """Return a text without lone surrogates, which JSON may escape and no store accepts as UTF-8."""
+    return text.encode("utf-8", "ignore").decode()

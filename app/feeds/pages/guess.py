@@ -15,13 +15,17 @@ from collections import Counter, defaultdict
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.errors import InvalidError, ParseError
+from app.feeds.pages.budget import Budget
 from app.feeds.pages.extract import MAX_ITEMS, PageTree, clean_text, find_main_link, is_link, read_page
 from app.feeds.pages.selectors import parse_selector
 from app.models.feeds.parsed import ParsedFeed
-from app.models.feeds.recipe import Recipe, RecipeKind
+from app.models.feeds.recipe import SELECTOR_MAX, Recipe, RecipeKind
 
 #: Most links of a page that are examined, elements above each, rows that are rated and selectors built.
 MAX_LINKS, MAX_HEIGHT, MAX_ROWS, MAX_TRIED = 3000, 7, 150, 40
+#: Budgets of one reading that rating all rows may use: one element is in many rows.
+RATED = 4
 #: Fewest entries of a list.
 FEWEST = 3
 #: Guesses that are returned.
@@ -67,8 +71,12 @@ def guess_lists(
     """
     tree = PageTree(body, url, content_type)
     scored = []
+    budget = Budget(RATED)
     for items in _find_candidates(tree):
-        score, links = _score(tree, items)
+        try:
+            score, links = _score(tree, items, budget)
+        except ParseError:
+            break  # the longest rows are rated
         if score >= MIN_SCORE:
             scored.append((score, items, links))
     guesses: list[Guess] = []
@@ -81,7 +89,10 @@ def guess_lists(
         if not selector:
             continue
         recipe = Recipe(item=selector)
-        feed = read_page(body, recipe, url=url, content_type=content_type)
+        try:
+            feed = read_page(body, recipe, url=url, content_type=content_type)
+        except ParseError:
+            continue  # the other lists may be fine
         taken.append(links)
         guesses.append(Guess(recipe, round(score, 2), feed))
         if len(guesses) == limit:
@@ -134,7 +145,13 @@ def _build_selector(tree: PageTree, items: list[Any]) -> str:
             if element is not None:
                 parts.append(_describe(element, exact=exact))
             selector = " > ".join(reversed(parts))
-            found = parse_selector(RecipeKind.CSS, selector).find_in_page(tree.root, MAX_ITEMS)
+            if len(selector) > SELECTOR_MAX:
+                break
+            try:
+                parsed = parse_selector(RecipeKind.CSS, selector)
+            except InvalidError:
+                break  # no selector has such a name of an element, as "x:card"
+            found = parsed.find_in_page(tree.root, MAX_ITEMS)
             if not wanted <= set(map(id, found)):
                 break
             if len(found) == len(same):
@@ -153,25 +170,25 @@ def _describe(element: Any, *, exact: bool) -> str:
     return str(element.tag) + "".join(f".{name}" for name in classes)
 
 
-def _score(tree: PageTree, items: list[Any]) -> tuple[float, set[str]]:
+def _score(tree: PageTree, items: list[Any], budget: Budget) -> tuple[float, set[str]]:
     links: dict[str, int] = {}
     marks: Counter[str] = Counter()
     depth = titled = 0
     for item in items:
-        link = find_main_link(item)
+        link = find_main_link(item, budget)
         if link is None:
             continue
         address = tree.resolve(link.get("href"))
-        title = clean_text(link) or (link.get("title") or "")
+        title = clean_text(link, budget) or (link.get("title") or "")
         heading = next(iter(item.iter("h1", "h2", "h3", "h4", "h5", "h6")), None)
         if heading is not None:
             marks["heading"] += 1
-            title = clean_text(heading) or title
+            title = clean_text(heading, budget) or title
         if not address or address in links:
             continue
         links[address] = min(len(title), 80)
         titled += len(title.split()) >= 3
-        marks["paragraph"] += any(len(clean_text(p)) > 40 for p in item.iter("p"))
+        marks["paragraph"] += any(len(clean_text(p, budget)) > 40 for p in budget.find_elements(item, "p"))
         marks["picture"] += next(iter(item.iter("img")), None) is not None
         marks["time"] += next(iter(item.iter("time")), None) is not None
         marks["dated"] += bool(_DATED.search(address))

@@ -16,7 +16,7 @@ import dataclasses
 import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from app.errors import InvalidError
@@ -94,15 +94,19 @@ class Selector:
     steps: tuple[Step, ...]
     attr: str = ""
 
-    def find_below(self, scope: Any, limit: int) -> list[Any]:
-        """Return the first elements below ``scope`` that the steps reach, in the order of the page."""
-        return list(itertools.islice(self._walk(iter(scope)), limit)) if self.steps else [scope]
+    def find_below(self, scope: Any, limit: int, visit: Callable[[], None] | None = None) -> list[Any]:
+        """Return the first elements below ``scope`` that the steps reach, in the order of the page.
+
+        Args:
+            visit: is called for each element that is looked at.
+        """
+        return list(itertools.islice(self._walk(iter(scope), visit), limit)) if self.steps else [scope]
 
     def find_in_page(self, root: Any, limit: int) -> list[Any]:
         """Return the first elements of a page that the steps reach; ``root`` may be one of them."""
         return list(itertools.islice(self._walk(iter([root])), limit)) if self.steps else [root]
 
-    def _walk(self, first: Iterator[Any]) -> Iterator[Any]:
+    def _walk(self, first: Iterator[Any], visit: Callable[[], None] | None = None) -> Iterator[Any]:
         last = 1 << len(self.steps)
         # Bit n: the first n steps lead to an element. Per level: the bits of the element, those of all
         # elements above, the children to come, and how many children each step has reached.
@@ -113,6 +117,8 @@ class Selector:
             if element is None:
                 stack.pop()
                 continue
+            if visit is not None:
+                visit()
             if not isinstance(element.tag, str):
                 continue  # a comment
             reached = self._reach(element, own, above, counts)

@@ -67,17 +67,24 @@ class PageListGateway:
                 feed = read_page(
                     fetched.body, recipe, url=url, content_type=fetched.content_type, limits=self._limits
                 )
-                return FoundLists(feed.title, (_describe(own, recipe, feed),))
+                # The page may have moved to an address that is too long.
+                found = _describe(own, recipe, feed) or _describe(split_recipe(page.address)[0], recipe, feed)
+                return FoundLists(feed.title, (found,) if found else ())
             guesses = guess_lists(fetched.body, url, fetched.content_type, limit=LISTS)
             title = PageTree(fetched.body, url, fetched.content_type).title
         except ParseError as e:
             return FoundLists(error=e.word)
-        lists = tuple(_describe(own, guess.recipe, guess.feed) for guess in guesses)
+        lists = tuple(filter(None, (_describe(own, guess.recipe, guess.feed) for guess in guesses)))
         return FoundLists(title, lists, None if lists else "no_list_found")
 
 
-def _describe(url: str, recipe: Recipe, feed: ParsedFeed) -> PageList:
+def _describe(url: str, recipe: Recipe, feed: ParsedFeed) -> PageList | None:
+    """Return a list; None: its address would be too long."""
+    try:
+        address = add_recipe(url, recipe)
+    except InvalidError:
+        return None
     entries = tuple(
         ListedEntry(entry.title[:TITLE], entry.url or "", entry.published) for entry in feed.entries[:SHOWN]
     )
-    return PageList(add_recipe(url, recipe), recipe.item, len(feed.entries), entries)
+    return PageList(address, recipe.item, len(feed.entries), entries)
