@@ -74,6 +74,25 @@ def test_feeds_are_found_by_title_host_description_and_headline(
     assert _find(services, dora, " ?! ") == []
 
 
+def test_a_whole_word_is_found_among_many_longer_ones(
+    services: Services, readers: list[Actor], db: Any
+) -> None:
+    *people, dora = readers
+    titles = {"go": "Go", "internationalism": "Internationalism"}
+    for word, title in titles.items():
+        feed_id = _read(services, f"https://{word}.example/feed", title, people)
+        _index(services)
+        known = db.feeds.find_one({"_id": feed_id})
+        for n in range(1, gateway.CANDIDATES + 21):
+            other = FeedWords(feed_id=feed_id + n, title=(f"{word}nal", f"n{n}"), score=3.0)
+            services.mappers.feed_words.store_words([other])
+            name = {"url": f"https://{word}nal.example/{n}", "url_key": f"{word} {n}", "subscribers": 60}
+            db.feeds.insert_one(known | name | {"_id": feed_id + n})
+        assert f"https://{word}.example/feed" in _find(services, dora, word)
+        assert len(_find(services, dora, word)) == gateway.SHOWN
+        assert len(_find(services, dora, word + "n")) == gateway.SHOWN
+
+
 def test_chinese_titles_are_found_by_any_two_characters(services: Services, readers: list[Actor]) -> None:
     url = "https://zh.example.org/feed"
     _read(services, url, "科技爱好者周刊", readers[:2])

@@ -96,11 +96,12 @@ class FeedSearchGateway:
     def _match(self, query: Sequence[str]) -> list[FeedWords]:
         if not self._min_readers:
             return []
-        found = self._words.find_best(query, CANDIDATES)
-        if sum(rate_match(words, query) > 0 for words in found) >= SHOWN:
-            return found
-        by_id = {words.feed_id: words for words in (*found, *self._words.find_others(query, CANDIDATES))}
-        return list(by_id.values())
+        # Many feeds of better score may have a word that only begins like a whole one.
+        whole = self._words.find_whole(query, CANDIDATES)
+        found = {words.feed_id: words for words in (*self._words.find_best(query, CANDIDATES), *whole)}
+        if sum(rate_match(words, query) > 0 for words in found.values()) < SHOWN:
+            found |= {words.feed_id: words for words in self._words.find_longer(query, CANDIDATES)}
+        return list(found.values())
 
     def _find_findable(self, feeds: Mapping[str, FindableFeed]) -> set[str]:
         """Return the address keys of those of these feeds that anyone may find.

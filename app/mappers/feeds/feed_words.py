@@ -166,21 +166,24 @@ class FeedWordsMapper:
         return [_parse(doc) for doc in found]
 
     @translate_errors
-    def find_others(self, query: Sequence[str], limit: int) -> list[FeedWords]:
-        """Return feeds that have all words of a query anywhere, those of best score first.
+    def find_whole(self, query: Sequence[str], limit: int) -> list[FeedWords]:
+        """Return the feeds of best score that have all words of a query, whole, anywhere."""
+        found = self._words.find({"words": {"$all": list(query)}}, _SHOWN)
+        return [_parse(doc) for doc in found.sort("score", DESCENDING).limit(limit)]
 
-        The last word may be the beginning of a word from :data:`WEAK_PREFIX` letters on; of feeds that have
-        only a longer word, not always those of best score are found.
+    @translate_errors
+    def find_longer(self, query: Sequence[str], limit: int) -> list[FeedWords]:
+        """Return feeds that have all words of a query anywhere, the last one as the beginning of a word.
+
+        That is so from :data:`WEAK_PREFIX` letters on. Not always those of best score are found.
         """
         *whole, last = query
-        exact = self._words.find({"words": {"$all": list(query)}}, _SHOWN)
-        found = {doc["_id"]: doc for doc in exact.sort("score", DESCENDING).limit(limit)}
-        if len(found) < limit and len(last) >= WEAK_PREFIX:
-            # Not re.compile: its flag for Unicode would make MongoDB read the whole index.
-            start: list[Any] = [Regex("^" + re.escape(last))]
-            longer = self._words.find({"words": {"$all": whole + start}}, _SHOWN).limit(limit)
-            found |= {doc["_id"]: doc for doc in longer}
-        return [_parse(doc) for doc in found.values()]
+        if len(last) < WEAK_PREFIX:
+            return []
+        # Not re.compile: its flag for Unicode would make MongoDB read the whole index.
+        start: list[Any] = [Regex("^" + re.escape(last))]
+        found = self._words.find({"words": {"$all": whole + start}}, _SHOWN).limit(limit)
+        return [_parse(doc) for doc in found]
 
 
 def _build(words: FeedWords) -> Doc:

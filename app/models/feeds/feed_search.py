@@ -190,7 +190,8 @@ def build_score(readers: int, newest: dt.datetime | None, now: dt.datetime, *, i
 def rate_match(found: FeedWords, query: Sequence[str]) -> float:
     """Return how well the words of a feed match a query; 0: a word is missing.
 
-    The last word may be the beginning of a word. A title that begins like the query counts double.
+    The last word may be the beginning of a word. A title that begins like the query counts double, and one
+    that is the query four times: known feeds whose names only begin so must not hide it.
     """
     total = 0.0
     for at, word in enumerate(query):
@@ -199,6 +200,8 @@ def rate_match(found: FeedWords, query: Sequence[str]) -> float:
         if best == 0.0:
             return 0.0
         total += best
+    if list(found.title) == list(query):
+        return total * 4.0
     return total * (2.0 if _begins_with(found.title, query) else 1.0)
 
 
