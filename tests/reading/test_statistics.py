@@ -13,6 +13,8 @@ from app.errors import InvalidError, StoreError
 from app.models.accounts.actor import Actor
 from app.models.reading.statistics import Counted, DayCounts, fill_days, find_day, sum_days, sum_months
 from app.models.reading.stream import StreamKind, StreamRef
+from app.runtime import identity_map
+from tests.support.meanwhile import after
 from tests.support.reader import add_user, pull, rss
 
 URL = "https://feeds.example/one"
@@ -47,6 +49,16 @@ def test_nothing_is_counted_before_it_is_switched_on(
     assert db.readingdays.count_documents({}) == 0
     services.statistics.set_enabled(ann, True)
     assert today(services, ann) == (0, 0, 0)
+
+
+def test_count_that_comes_after_the_switch_is_deleted(
+    services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.statistics.set_enabled(ann, True)
+    after(monkeypatch, services.mappers.users, "find", lambda: services.statistics.set_enabled(ann, False))
+    with identity_map.open_scope():
+        services.gateways.statistics.count(ann.user_id, Counted.READ, 1, clock.now())
+    assert services.gateways.statistics.list_all(ann.user_id) == []
 
 
 def test_what_is_read_starred_and_shared_is_counted_once(

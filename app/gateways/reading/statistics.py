@@ -9,6 +9,7 @@ from app.errors import StoreError
 from app.mappers.accounts.users import UserMapper
 from app.mappers.reading.statistics import StatisticsMapper
 from app.models.reading.statistics import Counted, DayCounts, fill_days, find_day
+from app.runtime import identity_map
 
 log = logs.get(__name__)
 
@@ -41,6 +42,10 @@ class StatisticsGateway:
         expires = now + dt.timedelta(days=self._days + _SPARE)
         try:
             self._statistics.add(user_id, day, what, count, expires)
+            with identity_map.bypass():  # it may have been switched off meanwhile, or the account be leaving
+                user = self._users.find(user_id)
+            if user is None or not user.preferences.statistics:
+                self._statistics.remove_all(user_id)
         except StoreError as e:  # the mark itself matters more
             log.info("statistics_lost", user_id=user_id, error=type(e).__name__)
 
