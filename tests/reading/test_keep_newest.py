@@ -90,6 +90,30 @@ def test_marking_all_counts_what_is_shown(services: Services, ann: Actor, feed_i
     assert unread(services, ann) == 4
 
 
+def test_marks_of_older_entries_change_no_count(services: Services, ann: Actor, feed_id: int) -> None:
+    old, *_, new = services.mappers.entries.find_range(feed_id, 0, 100, 100)
+    services.reading.set_many_starred(ann, [old.id, new.id], True)
+    services.subscriptions.update(ann, feed_id, keep_newest=4)
+    assert services.reading.find_read_states(ann, [old.id, new.id]) == {old.id: True, new.id: False}
+    for read, change in ((False, 0), (True, -1)):
+        done = services.reading.mark(ann, [old.id, new.id], read=read)
+        assert (sum(done.deltas.values()), unread(services, ann)) == (change, 4 + change)
+    services.reading.mark(ann, [old.id, new.id], read=False)
+    (tag,) = services.tags.change_tags(ann, old.id, add=["x"])
+    services.tags.change_tags(ann, new.id, add=["x"])
+    ref = StreamRef(StreamKind.TAG, tag.id)
+    page = services.reading.load_page(ann, StreamQuery(ref))
+    assert services.reading.mark_all(ann, ref, snapshot=page.snapshot).count == 1
+
+
+def test_saved_pages_are_all_shown(services: Services, ann: Actor) -> None:
+    saved = [services.saved_pages.save(ann, f"https://site.example/{n}") for n in range(3)]
+    with pytest.raises(InvalidError, match="all pages that you saved"):
+        services.subscriptions.update(ann, saved[0].feed_id, keep_newest=2)
+    services.subscriptions.update(ann, saved[0].feed_id, keep_newest=0, reopen=True)
+    assert len(titles(services, ann)) == 3
+
+
 def test_the_number_survives_an_unsubscription(services: Services, ann: Actor, feed_id: int) -> None:
     services.subscriptions.update(ann, feed_id, keep_newest=4)
     token = services.subscriptions.unsubscribe(ann, feed_id)

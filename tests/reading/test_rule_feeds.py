@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from app import clock
@@ -41,6 +43,20 @@ def test_a_rule_follows_its_feed_to_another_address_and_back(services: Services,
     assert mine.state.is_read(1)
     services.subscriptions.restore(ann, done.undo)
     assert _get_feeds(services, ann) == [{one, two}, {two}]
+
+
+def test_undo_of_an_address_leaves_rules_alone_that_it_did_not_move(services: Services, ann: Actor) -> None:
+    one, two = (subscribe(services, ann, url) for url in URLS[:2])
+    for feeds in ((two,), (one, two), (one,), (one,)):
+        services.rules.save(ann, Rule(0, "", "chess", feeds=feeds, read=True))
+    before = _get_feeds(services, ann)
+    services.subscriptions.unsubscribe(ann, two)
+    done = services.subscriptions.change_address(ann, one, URLS[1])
+    assert _get_feeds(services, ann) == [{two}] * 4
+    last = services.rules.list_rules(ann).rules[-1]
+    services.rules.save(ann, dataclasses.replace(last, feeds=()))
+    services.subscriptions.restore(ann, done.undo)
+    assert _get_feeds(services, ann) == [*before[:3], set()]
 
 
 @pytest.mark.parametrize("has_both", [False, True])

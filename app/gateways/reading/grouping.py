@@ -134,7 +134,8 @@ class GroupingGateway:
         if len(some) < 2 or total > EXACT:
             return total
         cards, mine = sources.cards, sources.subscriptions
-        wanted = {f: mine[f].state.find_seqs(cards[f].first_seq, cards[f].last_seq) for f in some}
+        firsts = {f: cards[f].find_first_seq(mine[f].keep_newest) for f in some}
+        wanted = {f: mine[f].state.find_seqs(firsts[f], cards[f].last_seq) for f in some}
         return len(self._keys.find_roots(wanted))
 
     def make_own_subscriptions(self, user_id: int) -> list[Subscription]:

@@ -11,11 +11,10 @@ from app.errors import ConflictError, NotFoundError
 from app.gateways.reading.changes import ChangeGateway
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.snapshots import Undo, UndoMapper
-from app.mappers.subscriptions.subscriptions import StateReplacement, SubscriptionMapper
+from app.mappers.subscriptions.subscriptions import StateBefore, StateReplacement, SubscriptionMapper
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import MassMarkResult
-from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import Subscription
 
 log = logs.get(__name__)
@@ -63,7 +62,7 @@ class ReadMarkGateway:
 
     def _write_marks(
         self, user_id: int, seqs: Mapping[int, Sequence[int]], *, read: bool, synced: bool
-    ) -> dict[int, ReadState]:
+    ) -> dict[int, StateBefore]:
         election = self._subscriptions.get_election(user_id)
         if election is not None and (synced or len(seqs) > 1):
             if synced:
@@ -80,9 +79,9 @@ class ReadMarkGateway:
     def find_read_states(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, bool]:
         """Return by id whether the user has read these entries; omit those not in the user's feeds."""
         feed_ids = list({key.feed_id for key in keys})
-        states = {s.feed_id: s.state for s in self._subscriptions.find_by_user(user_id, feed_ids)}
-        cards = self._feeds.find_cards(list(states))
-        return {key.id: not _is_unread(key, cards, states) for key in keys if key.feed_id in states}
+        mine = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id, feed_ids)}
+        cards = self._feeds.find_cards(list(mine))
+        return {key.id: not _is_unread(key, cards, mine) for key in keys if key.feed_id in mine}
 
     def mark_all(
         self,
@@ -126,11 +125,11 @@ class ReadMarkGateway:
     ) -> tuple[MassMarkResult, list[FeedCard]]:
         """Mark these entries as read; :meth:`undo_mass_mark` reverts only those that this changed."""
         feed_ids = list({key.feed_id for key in keys})
-        states = {s.feed_id: s.state for s in self._subscriptions.find_by_user(user_id, feed_ids)}
-        cards = self._feeds.find_cards(list(states))
+        mine = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id, feed_ids)}
+        cards = self._feeds.find_cards(list(mine))
         unread: dict[int, list[int]] = {}
         for key in keys:
-            if _is_unread(key, cards, states):
+            if _is_unread(key, cards, mine):
                 unread.setdefault(key.feed_id, []).append(key.seq)
         token = secrets.token_urlsafe(16)
         self._undos.add_entries(user_id, token, unread, expires)
@@ -186,15 +185,19 @@ class ReadMarkGateway:
         return [k for k in found if k.mass == undo.token]
 
 
-def _count_change(before: ReadState, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int:
-    counted = [s for s in set(seqs) if card.first_seq <= s <= card.last_seq]
-    changed = sum(before.is_read(s) is not read for s in counted)
+def _count_change(before: StateBefore, card: FeedCard, seqs: Sequence[int], *, read: bool) -> int:
+    first = card.find_first_seq(before.keep_newest)
+    changed = sum(before.state.is_read(s) is not read for s in set(seqs) if first <= s <= card.last_seq)
     return -changed if read else changed
 
 
-def _is_unread(key: EntryKey, cards: Mapping[int, FeedCard], states: Mapping[int, ReadState]) -> bool:
-    card = cards.get(key.feed_id)
-    return card is not None and card.first_seq <= key.seq and not states[key.feed_id].is_read(key.seq)
+def _is_unread(
+    key: EntryKey, cards: Mapping[int, FeedCard], subscriptions: Mapping[int, Subscription]
+) -> bool:
+    card, mine = cards.get(key.feed_id), subscriptions[key.feed_id]
+    if card is None or mine.state.is_read(key.seq):
+        return False
+    return card.find_first_seq(mine.keep_newest) <= key.seq
 
 
 def _marked(

@@ -249,7 +249,9 @@ class SubscriptionGateway:
         def restore_subscription(session: Session) -> Subscription:
             if instead is not None:
                 self._leave(user_id, instead.feed_id, session)
-                self._subscriptions.move_rules(user_id, instead.feed_id, wanted.feed_id, session)
+                self._subscriptions.restore_rules(
+                    user_id, wanted.feed_id, instead.feed_id, removal.rules, session
+                )
             return self._return(wanted, token, now, session)
 
         mine = self._cells.run_in_transaction(user_id, restore_subscription)
@@ -472,9 +474,10 @@ class SubscriptionGateway:
             if was is None or position is None:
                 raise NotFoundError(feed_id=subscription.feed_id)
             self._feeds.change_subscriber_count(subscription.feed_id, -readers, session)
-            self._removals.add(Removal(token, subscription.user_id, was, target.id), expires, session)
             new = was.move_to(target.id, state)
-            self._subscriptions.move_rules(new.user_id, was.feed_id, target.id, session)
+            rules = self._subscriptions.move_rules(new.user_id, was.feed_id, target.id, session)
+            removal = Removal(token, subscription.user_id, was, target.id, rules=rules)
+            self._removals.add(removal, expires, session)
             self._subscriptions.add(new, pending=not position.last_seq, session=session)
 
         self._cells.run_in_transaction(subscription.user_id, write_replacement)

@@ -30,7 +30,7 @@ from app.mappers.mongo import raw_replies
 from app.mappers.mongo.cells import Cells, get_own_session
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.outbox_rows import add_missed_feeds
-from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, is_duplicate
+from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
 from app.mappers.subscriptions import raw_read_states
 from app.models.reading.rules import RuledReader, RuleMarks
 from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
@@ -47,7 +47,14 @@ _RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocumen
 _SAFE: Doc = {"w": "majority", "j": True}
 _FAST: Doc = {"w": 1}
 _RULED: Doc = {"ruled": {"$gte": 0}}
-_STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1}
+_STATE = {"feed_id": 1, "upto": 1, "words": 1, "unread": 1, "rev": 1, "mass": 1, "keep_newest": 1}
+
+
+class StateBefore(NamedTuple):
+    """A read state before a mark, and how many of the newest entries its user's lists show; 0: all."""
+
+    state: ReadState
+    keep_newest: int
 
 
 class StateReplacement(NamedTuple):
@@ -278,8 +285,14 @@ class SubscriptionMapper:
         return found is not None
 
     @translate_errors
-    def move_rules(self, user_id: int, feed_id: int, target_id: int, session: Session) -> None:
-        """Let a user's rules that are for a feed be for another one, which takes its place."""
+    def move_rules(
+        self, user_id: int, feed_id: int, target_id: int, session: Session
+    ) -> dict[int, list[int]]:
+        """Let a user's rules that are for a feed be for another one, which takes its place.
+
+        Returns:
+            The feeds that these rules had before, by the rule's id.
+        """
         other = {"$cond": [{"$eq": ["$$feed", Int64(feed_id)]}, Int64(target_id), "$$feed"]}
         feeds = {"$map": {"input": "$$rule.feeds", "as": "feed", "in": other}}
         rule = {"$mergeObjects": ["$$rule", {"feeds": {"$setUnion": [feeds, []]}}]}  # each feed once
@@ -292,7 +305,36 @@ class SubscriptionMapper:
             }
         ]
         query = {"user_id": user_id, "rules.feeds": feed_id}
-        self._rules.get(user_id, session).update_one(query, update, session=session)
+        was = find_and_update(self._rules.get(user_id, session), query, update, session)
+        rules = was["rules"] if was else ()
+        return {rule["id"]: list(rule["feeds"]) for rule in rules if feed_id in rule["feeds"]}
+
+    @translate_errors
+    def restore_rules(
+        self,
+        user_id: int,
+        feed_id: int,
+        target_id: int,
+        before: Mapping[int, Sequence[int]],
+        session: Session,
+    ) -> None:
+        """Undo :meth:`move_rules` for the rules that it changed, as far as they are still for the other feed.
+
+        Args:
+            before: the result of :meth:`move_rules`.
+        """
+        table = self._rules.get(user_id, session)
+        doc = table.find_one({"user_id": user_id}, {"rules": 1}, session=session) if before else None
+        changes = dict[str, list[Int64]]()
+        for place, rule in enumerate(doc["rules"] if doc else ()):
+            if rule["id"] not in before or target_id not in rule["feeds"]:
+                continue
+            left = {target_id} - set(before[rule["id"]])
+            feeds = sorted({*rule["feeds"], feed_id} - left)
+            changes[f"rules.{place}.feeds"] = list(map(Int64, feeds))
+        if changes:
+            update = {"$set": changes, "$inc": {"rev": Int64(1)}}
+            table.update_one({"user_id": user_id}, update, session=session)
 
     @translate_errors
     def has_ruled(self) -> bool:
@@ -577,7 +619,7 @@ class SubscriptionMapper:
         return not self._subscriptions.is_spread or len(by_cell) >= self._subscriptions.store_count
 
     @translate_errors
-    def mark(self, user_id: int, feed_id: int, seqs: Sequence[int], *, read: bool) -> ReadState | None:
+    def mark(self, user_id: int, feed_id: int, seqs: Sequence[int], *, read: bool) -> StateBefore | None:
         """Mark entries of one feed, atomically, without reading the state.
 
         Bitmap and kept-unread numbers are both written, regardless of ``upto`` (see :class:`ReadState`), so
@@ -602,7 +644,7 @@ class SubscriptionMapper:
     @translate_errors
     def mark_together(
         self, user_id: int, seqs: Mapping[int, Sequence[int]], *, read: bool
-    ) -> dict[int, ReadState] | None:
+    ) -> dict[int, StateBefore] | None:
         """Mark entries of several feeds as :meth:`mark` does, but wait for the disk only once.
 
         MongoDB's log is sequential, so the confirmation of the last write includes all writes before it, also
@@ -617,7 +659,7 @@ class SubscriptionMapper:
         Raises:
             MovingError: the person is being moved; some of the writes may be done.
         """
-        found = dict[int, ReadState]()
+        found = dict[int, StateBefore]()
         for place, (feed_id, numbers) in enumerate(seqs.items(), 1):
             # Each time: a move waits for one command, not for all of them.
             database = self._subscriptions.get_database(user_id, write=True)
@@ -777,6 +819,7 @@ def _encode_words(state: ReadState) -> Doc:
     return {key: Int64(word) for key, word in state.to_words().items()}
 
 
-def _read_state(doc: Doc) -> ReadState:
+def _read_state(doc: Doc) -> StateBefore:
     bits, start = from_words(doc.get("words") or {})
-    return ReadState(doc["upto"], bits, start, tuple(doc.get("unread", ())))
+    state = ReadState(doc["upto"], bits, start, tuple(doc.get("unread", ())))
+    return StateBefore(state, doc.get("keep_newest", 0))

@@ -147,6 +147,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
             [p.feed_id, list(p.before), list(p.after), encode_orders(p.orders)] for p in removal.places
         ],
         **({"instead": Int64(removal.replacement_id)} if removal.replacement_id else {}),
+        **({"rules": [[i, list(map(Int64, f))] for i, f in removal.rules.items()]} if removal.rules else {}),
         **({"search": [search.id, search.name, search.query, search.notify]} if search else {}),
         **({"share": build_share_doc(removal.share), "title": removal.title} if removal.share else {}),
         **({"page": dict(removal.page)} if removal.page else {}),
@@ -214,6 +215,7 @@ def _removal(doc: Doc) -> Removal:
         title=doc.get("title", ""),
         page=doc.get("page"),
         note=parse_note(doc["note"]) if "note" in doc else None,
+        rules={rule_id: tuple(feeds) for rule_id, feeds in doc.get("rules", ())},
     )
 
 

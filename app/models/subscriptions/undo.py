@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from app.models.reading.notes import Note
@@ -46,6 +46,7 @@ class Removal:
         token: identifies it to the user.
         subscription: with name, folders and read state.
         replacement_id: the feed that is read instead, 0 for none.
+        rules: the feeds of the rules that were moved to that feed, as they were before, by the rule's id.
         feed_ids: the feeds that were in the folder.
         subfolder_ids: the folders that were in it.
         moved: a folder as it was before its move. moved_to: the new parent, 0 for the top.
@@ -70,3 +71,4 @@ class Removal:
     title: str = ""
     page: Mapping[str, Any] | None = None
     note: Note | None = None
+    rules: Mapping[int, Sequence[int]] = dataclasses.field(default_factory=dict)

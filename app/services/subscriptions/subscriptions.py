@@ -244,7 +244,7 @@ class SubscriptionService:
         Raises:
             NotFoundError: the actor has no such subscription or folder.
             InvalidError: the subscription is to a person, who can be neither paused nor hidden here; or a
-                value is invalid.
+                value is invalid; or saved pages would be left out of lists.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         flags = {"muted": hidden, "original": original, "notify": notify}
@@ -255,9 +255,7 @@ class SubscriptionService:
                 raise InvalidError("Enter 0 to %(most)s days.", field="read_after", most=READ_AFTER_MAX)
             changes["read_after"] = read_after
         if keep_newest is not None:
-            if not isinstance(keep_newest, int) or not 0 <= keep_newest <= KEEP_NEWEST_MAX:
-                raise InvalidError("Enter 0 to %(most)s entries.", field="keep_newest", most=KEEP_NEWEST_MAX)
-            changes["keep_newest"] = keep_newest
+            changes["keep_newest"] = self._check_newest(keep_newest, check_id(feed_id, "feed_id"))
         if paused is not None or changes:
             self._fetched(actor, feed_id)
         if title is not None:
@@ -336,6 +334,16 @@ class SubscriptionService:
         if target.id == source.id:
             return self._retry_address(actor, source, url, now)
         return self._continue_with(actor, mine, source, target, now)
+
+    def _check_newest(self, count: int, feed_id: int) -> int:
+        if not isinstance(count, int) or not 0 <= count <= KEEP_NEWEST_MAX:
+            raise InvalidError("Enter 0 to %(most)s entries.", field="keep_newest", most=KEEP_NEWEST_MAX)
+        if count and self._feeds.get(feed_id).kind is FeedKind.SAVED:
+            raise InvalidError(
+                "Lists show all pages that you saved. Remove those that you no longer need.",
+                field="keep_newest",
+            )
+        return count
 
     def _refuse_saved(self, feed: Feed) -> None:
         if feed.kind is FeedKind.SAVED:
