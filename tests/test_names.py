@@ -15,6 +15,7 @@ from tests.support import imports
 VERBS = frozenset((Path(__file__).parent / "support/verbs.txt").read_text("utf-8").split())
 #: Module → names that another interface dictates: logging, gettext, RQ, random, io, click, pymongo.
 FOREIGN = {
+    "app.feeds.archives.markup": {"data"},  # lxml
     "app.adapters.media.drawing": {"seek", "tell"},
     "app.cli": {"cli", "feed", "opml"},
     "app.clock": {"now"},  # read as a value everywhere, and replaced under this name in tests

@@ -20,7 +20,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import EventrError, InvalidError, TooLargeError
 from app.feeds.archives import json_rows
-from app.feeds.archives.archive import open_archive
+from app.feeds.archives.archive import is_archive, open_archive
 from app.feeds.archives.unpack import Limits
 from app.models.accounts.actor import Actor
 from app.models.imports.archives import ArchiveKind, SavedEntry
@@ -664,6 +664,99 @@ def test_folders_of_bookmarks_become_tags(services: Services, alice: Actor) -> N
     assert {url for url, page in pages.items() if not page["read"]} == {"https://a.example/3"}
 
 
+def _bookmarks(inner: str) -> bytes:
+    return f"<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<DL><p>\n{inner}\n</DL><p>\n".encode()
+
+
+@pytest.mark.parametrize("note", ["", "<DD>A note\n"])
+def test_long_folders_of_bookmarks_are_read_whole(note: str) -> None:
+    links = "".join(
+        f'<DT><A HREF="https://a.example/{n}" ICON="data:{"x" * 400}">Page {n}</A>\n{note}'
+        for n in range(5000)
+    )
+    found = entries(_bookmarks(f"<DT><H3>Many</H3><DL><p>{links}</DL><p>"))
+    assert [(one.link, one.title, one.tags) for one in found] == [
+        (f"https://a.example/{n}", f"Page {n}", ("Many",)) for n in range(5000)
+    ]
+
+
+def test_deep_folders_of_bookmarks_are_read_whole() -> None:
+    inner = '<DT><A HREF="https://a.example/deep">x</A>'
+    for n in range(3000):
+        inner = f'<DT><H3>f{n}</H3><DL><p>{inner}</DL><p><DT><A HREF="https://a.example/{n}">x</A>'
+    found = entries(_bookmarks(inner))
+    assert len(found) == 3001
+    assert (found[0].tags, found[-1].tags) == (("f0",), ())
+    with pytest.raises(InvalidError):
+        entries(_bookmarks("<DL>" * 10_001 + "</DL>" * 10_001))
+
+
+def test_titles_of_bookmarks_may_have_markup() -> None:
+    body = _bookmarks(
+        '<DT><H3>A <i>b</i> &amp; c</H3><DL><DT><A HREF="https://a.example/1"><b>Bold</b> t</A>'
+        '<DD>A <b>note</b><DT><A HREF="https://a.example/2">No end<DT><A HREF="https://a.example/3">Last</a></DL>'
+    )
+    assert [(one.link, one.title, one.tags) for one in entries(body)] == [
+        ("https://a.example/1", "Bold t", ("A b & c",)),
+        ("https://a.example/2", "No end", ("A b & c",)),
+        ("https://a.example/3", "Last", ("A b & c",)),
+    ]
+
+
+def test_bookmarks_that_are_cut_off_are_refused() -> None:
+    whole = BOOKMARKS.encode().rstrip()
+    for size in range(whole.index(b"<DL>") + 4, whole.rindex(b"</DL")):
+        with pytest.raises(InvalidError):
+            entries(whole[:size])
+    for rest in ("<!--", "<script>", '<DT><A HREF="https://a.example/1'):
+        with pytest.raises(InvalidError):
+            entries(_bookmarks(rest))
+    (one,) = entries(_bookmarks('<DT><A HREF="https://a.example/1">a\0b</A>'))
+    assert one.title == "a\N{REPLACEMENT CHARACTER}b"
+
+
+NO_TIMES = ["inf", "-inf", "nan", "1e999", "1e300", "0", "-5", "31536000", "253402300799", "x"]
+
+
+@pytest.mark.parametrize("at", NO_TIMES)
+def test_numbers_that_are_no_times_are_left_out(at: str) -> None:
+    bookmark = _bookmarks(f'<DT><A HREF="https://a.example/1" ADD_DATE="{at}">x</A>')
+    reader = b'{"id": "user/-/state/com.google/starred", "items": [{"published": %s}]}'
+    number = b"0" if at == "x" else at.replace("inf", "Infinity").replace("nan", "NaN").encode()
+    for body in (
+        f"title,url,time_added,tags,status\nx,https://a.example/1,{at},,unread\n".encode(),
+        bookmark,
+        reader % number,
+    ):
+        assert [one.at for one in entries(body)] == [None]
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "0001-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+05:00",
+        "9999-12-31T23:59:59-05:00",
+        "1989-12-31T00:00:00Z",
+    ],
+)
+def test_times_that_no_feed_has_are_left_out(services: Services, alice: Actor, at: str) -> None:
+    rows = {"total": 1, "entries": [{**MINIFLUX["entries"][0], "published_at": at}]}  # type: ignore[index]
+    assert [one.at for one in entries(json.dumps(rows).encode())] == [None]
+    done = imported(services, alice, json.dumps(rows).encode(), {})
+    assert (done.state, done.marks["pages"]) == (ImportState.DONE, 1)
+    own = [{"link": "https://a.example/1", "starred": at, "saved": at, "feed": {}}]
+    assert [(one.starred, one.at) for one in entries(zipped({"starred.json": json.dumps(own).encode()}))] == [
+        (True, None)
+    ]
+
+
+@pytest.mark.parametrize("unit", [1, 1000, 1_000_000, 1_000_000_000])
+def test_seconds_and_smaller_units_are_read(unit: int) -> None:
+    body = f"title,url,time_added,tags,status\nx,https://a.example/1,{1709284800 * unit},,unread\n"
+    assert [one.at for one in entries(body.encode())] == [dt.datetime(2024, 3, 1, 9, 20, tzinfo=dt.UTC)]
+
+
 def test_star_whose_feed_no_longer_has_it_becomes_a_page(
     services: Services, alice: Actor, mine: Reader
 ) -> None:
@@ -684,13 +777,32 @@ def test_stars_of_a_feed_that_is_gone_become_pages(services: Services, alice: Ac
     assert set(_pages(services, alice)) == {f"{HOST}/a/1", f"{HOST}/a/99"}
 
 
-def test_stars_of_feedbin_become_pages(services: Services, alice: Actor) -> None:
-    imported(services, alice, zipped({"starred.json": json.dumps(FEEDBIN).encode()}), {})
+@pytest.mark.parametrize("packed", [True, False])
+def test_stars_of_feedbin_become_pages(services: Services, alice: Actor, packed: bool) -> None:
+    body = json.dumps(FEEDBIN).encode()
+    imported(services, alice, zipped({"starred.json": body}) if packed else body, {})
     pages = _pages(services, alice)
     assert {url: (page["title"], page["starred"]) for url, page in pages.items()} == {
         "https://a.example/1": ("One", True),
         "https://a.example/2": ("Two", True),
     }
+
+
+def test_lists_without_a_name_are_told_by_their_fields() -> None:
+    long = {"id": 1, "title": "x", "content": '{"feed_url": ' * 900, "url": "https://a.example/1"}
+    own = {"title": "One", "link": "https://a.example/1", "feed": {"address": f"{HOST}/a"}, "starred": True}
+    of_feed = {**long, "feed": {"feed_url": f"{HOST}/a"}}
+    for row in (long, own, of_feed, FEEDBIN[0]):
+        body = json.dumps([row]).encode()
+        assert is_archive(body)
+        assert [one.link for one in entries(body)] == ["https://a.example/1"]
+    for feeds in (
+        [{"feed_url": f"{HOST}/a", "title": "A", "published": "2024-03-01"}],
+        [{"url": f"{HOST}/a", "title": "A"}],
+        [f"{HOST}/a"],
+        [],
+    ):
+        assert not is_archive(json.dumps(feeds).encode())
 
 
 def test_saved_pages_of_another_server_come_along(services: Services, alice: Actor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 import pytest
@@ -69,6 +70,16 @@ def test_foreign_texts_say_what_language_they_are_in(ann, services):
         assert f'<h2 class="title" id="entry-title" tabindex="-1" dir="auto"{shown}>' in page
         assert f'<div class="prose" hx-ignore dir="auto"{shown}>' in page
         assert f'<h2 id="t{entry}" dir="auto"{shown}>' in page
+
+
+@pytest.mark.parametrize(
+    ("zone", "year"), [("America/New_York", 1), ("Asia/Tokyo", 9999), ("Asia/Tokyo", 1), (None, 9999)]
+)
+def test_times_at_the_ends_of_the_calendar_are_shown(app, zone, year):
+    at = dt.datetime(year, *((1, 1) if year == 1 else (12, 31)), 20 if year == 9999 else 0, tzinfo=dt.UTC)
+    with app.test_request_context(headers={"Cookie": f"{i18n.ZONE_COOKIE}={zone}"} if zone else {}):
+        for write in (present.format_moment, present.format_brief_moment, present.format_ago):
+            assert write(at)
 
 
 @pytest.mark.parametrize(

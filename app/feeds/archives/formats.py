@@ -21,13 +21,16 @@ import csv
 import datetime as dt
 import enum
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from lxml import etree
 
+from app import clock
 from app.feeds.archives.json_rows import iter_rows
+from app.feeds.archives.markup import iter_elements
 from app.feeds.archives.unpack import Readable, build_damage_error
 from app.models.imports.archives import NAME_MAX, ArchiveKind, SavedEntry
 
@@ -35,6 +38,10 @@ from app.models.imports.archives import NAME_MAX, ArchiveKind, SavedEntry
 HEAD: Final = 4096
 #: Longest line of a CSV file, characters.
 _LINE_MAX: Final = 1 << 20
+#: Times before this, and those that lie further ahead, are mistakes.
+EARLIEST, _AHEAD = dt.datetime(1990, 1, 1, tzinfo=dt.UTC), dt.timedelta(days=1)
+#: Units of time below a second that programs write: milli-, micro- and nanoseconds.
+_SMALLER_UNITS: Final = 3
 _READ, _UNREAD, _STARRED = (f"user/-/state/com.google/{state}" for state in ("read", "unread", "starred"))
 _LABEL: Final = "user/-/label/"
 #: Ids that the program gave to its own rows.
@@ -75,6 +82,11 @@ _BOOKMARKS = re.compile(r"<!DOCTYPE\s+NETSCAPE-Bookmark-file-1", re.IGNORECASE)
 _MINIFLUX = re.compile(r'"entries"\s*:\s*\[\s*\{.{0,2000}"(?:user_id|feed_id)"\s*:', re.DOTALL)
 _READER_ID = re.compile(r'"id"\s*:\s*"user/')
 _BATCH = re.compile(r'"schema-version"\s*:[^"]{0,20},\s*"articles"\s*:')
+#: Fields of entries, and of feeds, at the beginning of a list without a name. An escaped quote is in a text.
+_ENTRY_FIELDS = re.compile(r'(?<!\\)"(?:published|content|starred|saved)"\s*:')
+_FEED_FIELDS = re.compile(r'(?<!\\)"(?:xmlUrl|xml_url|feed_url|feedUrl)"\s*:')
+_FEED_OF_ENTRY = re.compile(r'(?<!\\)"feed"\s*:\s*\{')
+_ROWS = re.compile(r"\[\s*\{")
 #: Names of Eventr's own lists.
 _OWN_LISTS = ("starred.json", "tagged.json", "saved.json")
 
@@ -83,7 +95,8 @@ def detect_format(name: str, head: bytes) -> Format | None:
     """Return the format of a file from its first bytes; None: it's none of these.
 
     Args:
-        name: last part of its name, in lower case; it tells Eventr's own lists from others.
+        name: last part of its name in an archive, in lower case; it tells Eventr's own lists from others.
+            Empty: it isn't in an archive.
     """
     text = head.decode("utf-8-sig", "replace").lstrip()
     if text.startswith("{"):
@@ -93,13 +106,19 @@ def detect_format(name: str, head: bytes) -> Format | None:
             return Format.MINIFLUX
         return Format.GOOGLE if _READER_ID.search(text) else None
     if text.startswith("["):
-        return Format.EVENTR if name in _OWN_LISTS else None
+        return Format.EVENTR if name in _OWN_LISTS or (not name and _lists_entries(text)) else None
     if text.startswith("<"):
         return _detect_markup(text)
     columns = {part.strip().strip('"').lower() for part in text.partition("\n")[0].split(",")}
     if {"url", "time_added"} <= columns:
         return Format.POCKET_CSV
     return Format.INSTAPAPER if {"url", "title", "selection", "folder"} <= columns else None
+
+
+def _lists_entries(text: str) -> bool:
+    """Return whether a JSON list without a name has entries rather than feeds."""
+    is_feed = _FEED_FIELDS.search(text) and not _FEED_OF_ENTRY.search(text)
+    return bool(_ROWS.match(text) and _ENTRY_FIELDS.search(text) and not is_feed)
 
 
 def _detect_markup(text: str) -> Format | None:
@@ -170,7 +189,7 @@ def _iter_ttrss(source: Readable) -> Iterator[SavedEntry]:
         remove_pis=True,
     )
     try:
-        for article in _iter_elements(parser, source):
+        for article in _iter_articles(parser, source):
             yield _read_article(article)
             article.clear()
             # The root would keep all empty articles.
@@ -182,17 +201,7 @@ def _iter_ttrss(source: Readable) -> Iterator[SavedEntry]:
         raise build_damage_error() from e
 
 
-def _iter_events(parser: etree.HTMLPullParser, source: Readable) -> Iterator[tuple[str, etree._Element]]:
-    while piece := source.read():
-        parser.feed(piece)
-        for event, element in parser.read_events():
-            if isinstance(element, etree._Element):
-                yield str(event), element
-
-
-def _iter_elements(
-    parser: etree.XMLPullParser | etree.HTMLPullParser, source: Readable
-) -> Iterator[etree._Element]:
+def _iter_articles(parser: etree.XMLPullParser, source: Readable) -> Iterator[etree._Element]:
     while piece := source.read():
         parser.feed(piece)
         for _, element in parser.read_events():
@@ -279,17 +288,14 @@ def _iter_pocket(source: Readable) -> Iterator[SavedEntry]:
 
 
 def _iter_pocket_page(source: Readable) -> Iterator[SavedEntry]:
-    parser = etree.HTMLPullParser(("end",), no_network=True, remove_comments=True, encoding="utf-8")
     is_read = False
-    for element in _iter_elements(parser, source):
-        if element.tag == "h1":
-            is_read = "read" in (element.text or "").lower().split()
-        elif element.tag == "a" and (link := _address(element.get("href"))):
-            tags = tuple(filter(None, (element.get("tags") or "").split(",")))
-            at = _read_seconds(element.get("time_added"))
+    for element in iter_elements(source):
+        if element.name == "h1":
+            is_read = "read" in element.text.lower().split()
+        elif element.name == "a" and (link := _address(element.attributes.get("href"))):
+            tags = tuple(filter(None, element.attributes.get("tags", "").split(",")))
+            at = _read_seconds(element.attributes.get("time_added"))
             yield SavedEntry(link=link, read=is_read, tags=tags, title=_text(element.text), at=at)
-        if element.tag in ("a", "li", "ul"):
-            element.clear()
 
 
 #: Folders of Instapaper that everyone has.
@@ -324,28 +330,26 @@ def _read_tags(row: dict[str, str]) -> tuple[str, ...]:
 
 def _iter_bookmarks(source: Readable) -> Iterator[SavedEntry]:
     """Yield bookmarks. They count as read, except those that are marked to be read; folders become tags."""
-    parser = etree.HTMLPullParser(("start", "end"), no_network=True, remove_comments=True, encoding="utf-8")
     folders, heading = list[str](), ""
-    for event, element in _iter_events(parser, source):
-        if element.tag == "h3" and event == "end":
-            known = element.get("personal_toolbar_folder") or element.get("unfiled_bookmarks_folder")
-            heading = "" if known else " ".join((element.text or "").split())
-        elif element.tag == "dl" and event == "start":
+    for element in iter_elements(source):
+        given = element.attributes
+        if element.name == "h3":
+            known = given.get("personal_toolbar_folder") or given.get("unfiled_bookmarks_folder")
+            heading = "" if known else element.text
+        elif element.name == "dl":
             folders.append(heading)
             heading = ""
-        elif element.tag == "dl" and folders:
+        elif element.name == "/dl":
             folders.pop()
-        elif element.tag == "a" and event == "end" and (link := _address(element.get("href"))):
-            tags = [name.strip() for name in (element.get("tags") or "").split(",")]
+        elif element.name == "a" and (link := _address(given.get("href"))):
+            tags = [name.strip() for name in given.get("tags", "").split(",")]
             yield SavedEntry(
                 link=link,
-                read=element.get("toread") != "1",
+                read=given.get("toread") != "1",
                 tags=tuple(dict.fromkeys(filter(None, (*tags, folders[-1] if folders else "")))),
-                title=_text(" ".join((element.text or "").split())),
-                at=_read_seconds(element.get("add_date")),
+                title=_text(element.text),
+                at=_read_seconds(given.get("add_date")),
             )
-        if event == "end" and element.tag in ("a", "h3"):
-            element.clear()
 
 
 # -- Miniflux
@@ -400,7 +404,7 @@ def _time(value: object) -> dt.datetime | None:
         found = dt.datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
         return None
-    return found if found is None or found.tzinfo else found.replace(tzinfo=dt.UTC)
+    return _bound_time(found if found is None or found.tzinfo else found.replace(tzinfo=dt.UTC))
 
 
 # -- values of any type
@@ -410,11 +414,19 @@ def _read_seconds(value: object) -> dt.datetime | None:
     """Return the time of a number of seconds; some programs write milliseconds or microseconds."""
     try:
         seconds = float(value) if isinstance(value, str | int | float) else 0.0
-        while seconds > 1e11:
-            seconds /= 1000
-        return dt.datetime.fromtimestamp(seconds, dt.UTC) if seconds > 0 else None
+        if not math.isfinite(seconds):
+            return None
+        for _ in range(_SMALLER_UNITS):
+            if seconds > 1e11:
+                seconds /= 1000
+        return _bound_time(dt.datetime.fromtimestamp(seconds, dt.UTC)) if seconds > 0 else None
     except (ValueError, OverflowError, OSError):
         return None
+
+
+def _bound_time(at: dt.datetime | None) -> dt.datetime | None:
+    """Return a time in UTC; None: there were no feeds then, or it's still to come. No row has such a time."""
+    return at.astimezone(dt.UTC) if at and EARLIEST <= at <= clock.now() + _AHEAD else None
 
 
 def _dict(value: object) -> dict[str, Any]:

@@ -78,13 +78,21 @@ def _span(count: int, unit: str, form: str, direction: bool, locale: str) -> str
     )
 
 
+def _to_local(at: dt.datetime) -> dt.datetime:
+    """Return a time in the reader's zone; one at an end of the calendar stays as it is."""
+    try:
+        return at.astimezone(i18n.get_timezone())
+    except OverflowError:
+        return at
+
+
 def _clock_or_date(when: dt.datetime) -> str:
-    local, today = when.astimezone(i18n.get_timezone()), clock.now().astimezone(i18n.get_timezone())
+    local, today = _to_local(when), clock.now().astimezone(i18n.get_timezone())
     return _time(local, _locale()) if local.date() == today.date() else _date(when)
 
 
 def _date(when: dt.datetime) -> str:
-    local, today = when.astimezone(i18n.get_timezone()), clock.now().astimezone(i18n.get_timezone())
+    local, today = _to_local(when), clock.now().astimezone(i18n.get_timezone())
     return _day(local.date(), local.year == today.year, _locale())
 
 
@@ -110,7 +118,7 @@ def format_moment(at: dt.datetime | None) -> str:
     if at is None:
         return ""
     zone = i18n.get_timezone()
-    words = _moment(at.astimezone(zone).replace(second=0, microsecond=0, tzinfo=None), _locale())
+    words = _moment(_to_local(at).replace(second=0, microsecond=0, tzinfo=None), _locale())
     return f"{words} UTC" if zone is dt.UTC else words
 
 
@@ -126,7 +134,7 @@ def format_month(day: dt.date) -> str:
 
 def format_brief_moment(at: dt.datetime) -> str:
     """Return a time in one short line: "14 Mar, 09:05", with the year unless it is this one."""
-    local, today = at.astimezone(i18n.get_timezone()), clock.now().astimezone(i18n.get_timezone())
+    local, today = _to_local(at), clock.now().astimezone(i18n.get_timezone())
     locale = _locale()
     time = _time(local.replace(second=0, microsecond=0, tzinfo=None), locale)
     return _join(_day(local.date(), local.year == today.year, locale), time, locale)
