@@ -646,7 +646,7 @@ class Gateways:
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         self.followed_lists = FollowedListGateway(
-            m.followed_lists, self.imports, m.subscriptions, m.feeds, settings
+            m.followed_lists, self.imports, m.subscriptions, m.feeds, settings, cells=cells
         )
         self.statistics = StatisticsGateway(m.statistics, m.users, days=settings.statistics_days)
         self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator, Iterable
+import functools
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -14,7 +15,16 @@ from app.bootstrap.services import Services
 from app.errors import ExistsError, FetchError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.models.accounts.actor import Actor
 from app.models.feeds.fetched import Fetched, FetchRequest, Validators
-from app.models.imports.followed_lists import EVERY, LONGEST, NO_LIST, RETRY, FollowedList, ListView
+from app.models.imports.followed_lists import (
+    EVERY,
+    GONE_MAX,
+    LONGEST,
+    NO_LIST,
+    PAST_MAX,
+    RETRY,
+    FollowedList,
+    ListView,
+)
 from app.models.imports.imports import ImportState
 from app.models.jobs.jobs import Task
 from tests.support.reader import add_user, elsewhere
@@ -175,17 +185,96 @@ def test_a_job_that_died_is_repeated_and_imports_nothing_twice(
 ) -> None:
     add(services, ann)
 
-    def die(one: object) -> bool:
+    def die(*_: object) -> bool:
         raise StoreError
 
     with monkeypatch.context() as patch:
         patch.setattr(services.gateways.followed_lists.lists, "save", die)
         assert check(services, Web("one")) == [{"state": "died"}]
     assert check(services, Web("one")) == []  # claimed
-    subscribe_all(services, ann)
-    check(services, Web("one"), dt.timedelta(hours=2))
     assert begun(services, ann) == []
+    check(services, Web("one"), dt.timedelta(hours=2))
+    check(services, Web("one"), 2 * EVERY)
+    assert begun(services, ann) == [["one"]]
     assert len(view(services, ann).of.seen) == 1
+
+
+class Meanwhile(Web):
+    """A list during whose fetch something else happens."""
+
+    def __init__(self, act: Callable[[], object], *feeds: str) -> None:
+        super().__init__(*feeds)
+        self._act = act
+
+    async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+        async for fetched in super().stream_fetches(requests):
+            await asyncio.to_thread(self._act)
+            yield fetched
+
+
+def test_an_answer_during_a_check_counts(services: Services, ann: Actor) -> None:
+    one = add(services, ann)
+    check(services, Web("one", "two"))
+    subscribe_all(services, ann)
+    check(services, Web("two"), EVERY)
+    assert len(view(services, ann).gone) == 1
+    keep = Meanwhile(lambda: services.followed_lists.answer(ann, one.id, unsubscribe=False), "two")
+    check(services, keep, 3 * EVERY)
+    assert (view(services, ann).gone, view(services, ann).of.gone) == ((), frozenset())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_check_that_is_asked_for_during_another_is_done(
+    services: Services, ann: Actor, fails: bool
+) -> None:
+    one = add(services, ann)
+    web = Meanwhile(lambda: services.followed_lists.check(ann, one.id), "one")
+    if fails:
+        web.answer = {"error": FetchError("http_503"), "body": None}
+    check(services, web)
+    assert view(services, ann).of.next_check_at <= clock.now()
+    assert check(services, Web("one")) == [{"state": "checked"}]
+
+
+def test_two_checks_at_once_import_what_is_new_once(services: Services, ann: Actor) -> None:
+    add(services, ann)
+    inner = Meanwhile(lambda: check(services, Web("one", "two"), dt.timedelta(hours=2)), "one", "two")
+    check(services, inner)
+    assert begun(services, ann) == [["one", "two"]]
+
+
+def test_a_list_removed_during_its_check_begins_nothing(services: Services, ann: Actor) -> None:
+    one = add(services, ann)
+    for error in ({}, {"error": FetchError("http_503"), "body": None}, {"unchanged": True, "body": None}):
+        remove = functools.partial(services.followed_lists.remove, ann, one.id)
+        web = Meanwhile(remove, "one")
+        web.answer = error
+        assert check(services, web) == [{"state": "checked"}]
+        assert services.followed_lists.list_lists(ann) == []
+        assert begun(services, ann) == []
+        one = add(services, ann)
+
+
+def test_a_feed_that_returns_is_not_subscribed_to_again(services: Services, ann: Actor) -> None:
+    add(services, ann)
+    check(services, Web("one", "two"))
+    subscribe_all(services, ann)
+    feed_id = min(services.gateways.subscriptions.find_feed_ids(ann.user_id))
+    services.subscriptions.unsubscribe(ann, feed_id)
+    check(services, Web("three"), EVERY)
+    assert len(view(services, ann).of.gone) == 1  # of the other the user need not be asked
+    check(services, Web("one", "two", "three"), 3 * EVERY)
+    assert begun(services, ann) == [["three"]]
+
+
+def test_what_left_a_list_is_remembered_within_limits(services: Services, ann: Actor) -> None:
+    one = add(services, ann)
+    for n in range(4):
+        one = one.note_success([f"{n:08x}{i:024x}" for i in range(20_000)], clock.now())
+    assert (len(one.seen), len(one.gone), len(one.past)) == (20_000, GONE_MAX, PAST_MAX)
+    assert one.past[-1].startswith("00000002")
+    services.gateways.followed_lists.lists.save(one)
+    assert view(services, ann).of == one
 
 
 def test_a_job_of_a_removed_list_does_nothing(services: Services, ann: Actor) -> None:

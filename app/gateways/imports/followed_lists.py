@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from urllib.parse import urlsplit
 
 from app.config import Settings
-from app.errors import InvalidError, NotFoundError, TooLargeError
+from app.errors import EventrError, InvalidError, NotFoundError, TooLargeError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.opml import opml
 from app.feeds.urls import hash_url
 from app.gateways.imports.imports import ImportGateway
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.followed_lists import FollowedListMapper
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.models.feeds.fetched import Validators
 from app.models.imports.followed_lists import FollowedList, ListView
-from app.models.imports.imports import Import
+from app.models.imports.imports import Import, ItemState
 from app.models.imports.opml import Outline, SubscriptionList
 from app.models.names import to_one_line
 
@@ -25,6 +29,12 @@ from app.models.names import to_one_line
 NAME_MAX, URL_MAX = 128, 2048
 #: Time after which a job that has died is repeated.
 CLAIMED = dt.timedelta(hours=1)
+#: Times that a check is stored again because another job stored one meanwhile.
+_ATTEMPTS = 3
+
+
+class _ChangedError(EventrError):
+    """The list was removed, or another job stored what is in it."""
 
 
 class FollowedListGateway:
@@ -41,8 +51,10 @@ class FollowedListGateway:
         subscriptions: SubscriptionMapper,
         feeds: FeedMapper,
         settings: Settings,
+        *,
+        cells: Cells,
     ) -> None:
-        self.lists = lists
+        self.lists, self._cells = lists, cells
         self._imports, self._subscriptions, self._feeds = imports, subscriptions, feeds
         self._policy, self._limit = Policy(settings), settings.followed_lists_max
 
@@ -92,31 +104,109 @@ class FollowedListGateway:
         )
         return ListView(one, tuple(titled))
 
-    def read_body(
-        self, one: FollowedList, body: bytes, now: dt.datetime
-    ) -> tuple[FollowedList, SubscriptionList | None]:
-        """Read a list; return it as it is to be stored, and its new feeds, None: there are none.
+    def store_failure(
+        self, claimed: FollowedList, error: str, now: dt.datetime, wait: dt.timedelta | None = None
+    ) -> None:
+        """Store that a check failed; ``wait``: what the server asked for."""
+        with contextlib.suppress(_ChangedError):
+            self._store(claimed, lambda one: one.note_failure(error, now, wait))
+
+    def store_unchanged(self, claimed: FollowedList, now: dt.datetime) -> None:
+        """Store that a list is as it was."""
+        with contextlib.suppress(_ChangedError):
+            self._store(claimed, lambda one: one.note_success(None, now))
+
+    def _store(self, claimed: FollowedList, note: Callable[[FollowedList], FollowedList]) -> None:
+        self._cells.run_in_transaction(
+            claimed.user_id, lambda session: self._write(claimed, note, session=session)
+        )
+
+    def _write(
+        self,
+        claimed: FollowedList,
+        note: Callable[[FollowedList], FollowedList],
+        *,
+        session: Session,
+    ) -> None:
+        """Write what a check found into the list as it is now: its user may have answered meanwhile."""
+        one = self.lists.find(claimed.user_id, claimed.id, session)
+        if one is None:
+            raise _ChangedError
+        after = note(one)
+        if one.next_check_at != claimed.next_check_at:  # the user wants another check
+            after = dataclasses.replace(after, next_check_at=one.next_check_at)
+        self.lists.save(after, session)
+
+    def store_list(
+        self, claimed: FollowedList, body: bytes, known: Validators, now: dt.datetime
+    ) -> Import | None:
+        """Store a list as it is now, and begin the import of its new feeds, both or neither.
+
+        Returns:
+            The import; None: the user has all feeds, or the list was removed meanwhile.
 
         Raises:
             InvalidError: it isn't a list of feeds.
             TooLargeError: too long, too deep, or too many feeds.
         """
         found = self._imports.read_file(body)
-        keys = {key: feed for feed in reversed(found.feeds) if (key := _make_key(feed))}
-        new = one.find_new(keys)
-        name = one.name or to_one_line(found.title, NAME_MAX) or urlsplit(one.url).hostname or one.url
-        after = dataclasses.replace(one.note_success(keys, now), name=name[:NAME_MAX])
-        feeds = tuple(feed for feed in found.feeds if _make_key(feed) in new)
-        return after, SubscriptionList(name, feeds, (), len(feeds)) if feeds else None
+        for _ in range(_ATTEMPTS):
+            one = self.lists.find(claimed.user_id, claimed.id)
+            if one is None:
+                break
+            with contextlib.suppress(_ChangedError):
+                return self._store_list(claimed, one, found, known, now)
+        return None  # removed, or checked by several jobs at once: the last one wins
 
-    def start_import(self, one: FollowedList, new: SubscriptionList, now: dt.datetime) -> Import | None:
-        """Begin the import of new feeds into the list's folder; None: the user has all of them."""
-        kept = self._imports.add(one.user_id, new, one.name, now)
-        try:
-            return self._imports.start(one.user_id, kept.id, keep_folders=False, into=one.name, now=now)
-        except InvalidError:  # nothing of it is new or valid
-            self._imports.remove(one.user_id, kept.id)
+    def _store_list(
+        self,
+        claimed: FollowedList,
+        one: FollowedList,
+        found: SubscriptionList,
+        known: Validators,
+        now: dt.datetime,
+    ) -> Import | None:
+        keys = {key for feed in found.feeds if (key := _make_key(feed))}
+        gone, new = one.find_gone(keys), one.find_new(keys)
+        mine = self._imports.find_subscribed(one.user_id, sorted(gone)) if gone else {}
+        name = one.name or to_one_line(found.title, NAME_MAX) or urlsplit(one.url).hostname or one.url
+        name = name[:NAME_MAX]
+
+        def note_list(current: FollowedList) -> FollowedList:
+            if (current.seen, current.past) != (one.seen, one.past):
+                raise _ChangedError
+            after = current.note_success(keys, now, mine)
+            return dataclasses.replace(after, name=name, etag=known.etag, last_modified=known.last_modified)
+
+        feeds = tuple(feed for feed in found.feeds if _make_key(feed) in new)
+        kept = self._add_import(one, SubscriptionList(name, feeds, (), len(feeds)), name, now)
+        if kept is None:
+            self._store(claimed, note_list)
             return None
+        try:
+            return self._imports.start(
+                one.user_id,
+                kept.id,
+                keep_folders=False,
+                into=name,
+                now=now,
+                also=lambda session: self._write(claimed, note_list, session=session),
+            )
+        except _ChangedError:
+            self._imports.remove(one.user_id, kept.id)
+            raise
+
+    def _add_import(
+        self, one: FollowedList, new: SubscriptionList, name: str, now: dt.datetime
+    ) -> Import | None:
+        """Store the import of new feeds, which isn't begun yet; None: the user has all of them."""
+        if not new.feeds:
+            return None
+        kept = self._imports.add(one.user_id, new, name, now)
+        if kept.counts.get(ItemState.WAITING):
+            return kept
+        self._imports.remove(one.user_id, kept.id)
+        return None
 
     def forget_gone(self, one: FollowedList) -> None:
         """Ask no longer about the feeds that aren't in a list anymore."""

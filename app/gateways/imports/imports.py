@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from app.config import Settings
@@ -158,9 +158,19 @@ class ImportGateway:
         return found
 
     def start(
-        self, user_id: int, import_id: int, *, keep_folders: bool, into: str, now: dt.datetime
+        self,
+        user_id: int,
+        import_id: int,
+        *,
+        keep_folders: bool,
+        into: str,
+        now: dt.datetime,
+        also: Callable[[Session], None] = lambda _: None,
     ) -> Import:
         """Queue a preview for running.
+
+        Args:
+            also: is called in the same transaction; it may run several times.
 
         Raises:
             NotFoundError: the user has no such import.
@@ -175,6 +185,7 @@ class ImportGateway:
             if not counts.get(ItemState.WAITING) and not found.waiting_marks:
                 raise InvalidError("Select at least one feed first.")
             values = {"keep_folders": keep_folders, "into": to_one_line(into, NAME_MAX), "counts": counts}
+            also(session)
             return self._queue(user_id, import_id, _PREVIEW, values=values, now=now, session=session)
 
         return self._cells.run_in_transaction(user_id, queue_preview)

@@ -1,7 +1,7 @@
 """Followed lists: the collection ``followedlists``, one document per user and address.
 
-{_id, user_id, url, name, etag, last_modified, seen: [key], gone: [key], failures, error, checked_at,
- next_check_at}
+{_id, user_id, url, name, etag, last_modified, seen: [key], gone: [key], past: [key], failures, error,
+ checked_at, next_check_at}
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from bson.int64 import Int64
+from pymongo import ReturnDocument
 from pymongo.collection import Collection
 from pymongo.errors import DuplicateKeyError
 
 from app.errors import ExistsError
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
-from app.mappers.mongo.store import Doc, is_duplicate
+from app.mappers.mongo.store import Doc, Session, is_duplicate
 from app.models.imports.followed_lists import FollowedList
 
 _PLAIN = ("url", "name", "etag", "last_modified", "failures", "error", "checked_at", "next_check_at")
@@ -36,9 +37,11 @@ class FollowedListMapper:
         return list(map(_read, self._lists.get(user_id).find({"user_id": user_id}).sort("_id", 1)))
 
     @translate_errors
-    def find(self, user_id: int, list_id: int) -> FollowedList | None:
+    def find(self, user_id: int, list_id: int, session: Session | None = None) -> FollowedList | None:
         """Return a list."""
-        doc = self._lists.get(user_id).find_one({"_id": list_id, "user_id": user_id})
+        doc = self._lists.get(user_id, session).find_one(
+            {"_id": list_id, "user_id": user_id}, session=session
+        )
         return _read(doc) if doc else None
 
     @translate_errors
@@ -69,27 +72,35 @@ class FollowedListMapper:
 
     @translate_errors
     def claim(self, user_id: int, list_id: int, now: dt.datetime, until: dt.datetime) -> FollowedList | None:
-        """Return a list that is due, and postpone it; None: it isn't due, or another job has it."""
+        """Return a list that was due, and is postponed now; None: it isn't due, or another job has it."""
         doc = self._lists.get(user_id).find_one_and_update(
             {"_id": list_id, "user_id": user_id, "next_check_at": {"$lte": now}},
             {"$set": {"next_check_at": until}},
+            return_document=ReturnDocument.AFTER,
         )
         return _read(doc) if doc else None
 
     @translate_errors
-    def save(self, one: FollowedList) -> bool:
-        """Store a list after a check; return False if it was removed meanwhile."""
-        done = self._lists.get(one.user_id).update_one(
-            {"_id": one.id, "user_id": one.user_id}, {"$set": _write(one)}
+    def save(self, one: FollowedList, session: Session | None = None) -> bool:
+        """Store a list that was read in the same transaction; return False if it was removed meanwhile."""
+        done = self._lists.get(one.user_id, session).update_one(
+            {"_id": one.id, "user_id": one.user_id}, {"$set": _write(one)}, session=session
         )
         return bool(done.matched_count)
 
     @translate_errors
-    def set_due(self, user_id: int, list_id: int, at: dt.datetime) -> bool:
-        """Store when a list is checked next; return whether there is one."""
-        done = self._lists.get(user_id).update_one(
-            {"_id": list_id, "user_id": user_id}, {"$set": {"next_check_at": at}}
-        )
+    def set_due(
+        self, user_id: int, list_id: int, at: dt.datetime, claimed: dt.datetime | None = None
+    ) -> bool:
+        """Store when a list is checked next; return whether there is one.
+
+        Args:
+            claimed: the time to which a job postponed it. If it has another meanwhile, nothing is stored.
+        """
+        query: Doc = {"_id": list_id, "user_id": user_id}
+        if claimed:
+            query["next_check_at"] = claimed
+        done = self._lists.get(user_id).update_one(query, {"$set": {"next_check_at": at}})
         return bool(done.matched_count)
 
     @translate_errors
@@ -106,15 +117,17 @@ class FollowedListMapper:
 
 
 def _pack(keys: Sequence[str]) -> list[bytes]:
-    return [bytes.fromhex(key) for key in sorted(keys)]
+    return [bytes.fromhex(key) for key in keys]
 
 
 def _write(one: FollowedList) -> Doc:
     plain: dict[str, Any] = {name: getattr(one, name) for name in _PLAIN}
-    return {**plain, "seen": _pack(list(one.seen)), "gone": _pack(list(one.gone))}
+    keys = {"seen": _pack(sorted(one.seen)), "gone": _pack(sorted(one.gone)), "past": _pack(one.past)}
+    return plain | keys
 
 
 def _read(doc: Doc) -> FollowedList:
     plain = {name: doc[name] for name in _PLAIN}
     seen, gone = (frozenset(bytes(key).hex() for key in doc[name]) for name in ("seen", "gone"))
-    return FollowedList(id=doc["_id"], user_id=doc["user_id"], seen=seen, gone=gone, **plain)
+    past = tuple(bytes(key).hex() for key in doc.get("past", ()))
+    return FollowedList(id=doc["_id"], user_id=doc["user_id"], seen=seen, gone=gone, past=past, **plain)

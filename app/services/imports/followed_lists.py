@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 from typing import Any, Final
@@ -143,8 +142,7 @@ class FollowedListService:
     async def run(self, user_id: int, list_id: int, fetcher: FetchStreamer) -> dict[str, Any]:
         """Check a list if it is due: safe to run twice, and to be killed anywhere.
 
-        New feeds become an import, which is begun before the list is stored. So a run after a crash finds
-        them again, and an import of feeds that the user has by then isn't begun.
+        New feeds become an import, which is begun in the transaction that stores the list.
 
         Raises:
             StoreError: the store didn't answer; a later run continues.
@@ -155,7 +153,9 @@ class FollowedListService:
             return {"state": "ended"}
         wait = await asyncio.to_thread(self._find_wait, one, now)
         if wait > PATIENCE:
-            await asyncio.to_thread(self._lists.lists.set_due, user_id, list_id, now + LATER)
+            await asyncio.to_thread(
+                self._lists.lists.set_due, user_id, list_id, now + LATER, one.next_check_at
+            )
             return {"state": "put_off"}
         await asyncio.sleep(wait)  # the rate limit of the host
         known = Validators(one.etag, one.last_modified)
@@ -180,23 +180,18 @@ class FollowedListService:
 
     def _store(self, one: FollowedList, fetched: Fetched) -> Import | None:
         """Store the result of a check; return the import of what is new."""
-        now, begun = clock.now(), None
-        if fetched.error:
-            pause = dt.timedelta(seconds=fetched.retry_after or 0)
-            after = one.note_failure(fetched.error.word, now, pause)
-        elif fetched.unchanged:
-            after = one.note_success(None, now)
-        else:
+        now, error, begun = clock.now(), fetched.error.word if fetched.error else "", None
+        wait = dt.timedelta(seconds=fetched.retry_after or 0)
+        if not error and not fetched.unchanged:
             try:
-                after, new = self._lists.read_body(one, fetched.body or b"", now)
+                begun = self._lists.store_list(one, fetched.body or b"", fetched.validators, now)
             except (InvalidError, TooLargeError):
-                after, new = one.note_failure(NO_LIST, now), None
-            else:
-                begun = self._lists.start_import(after, new, now) if new else None
-                known = fetched.validators
-                after = dataclasses.replace(after, etag=known.etag, last_modified=known.last_modified)
-        log.info("list_checked", list_id=one.id, error=after.error, new=begun.goal if begun else 0)
-        self._lists.lists.save(after)
+                error = NO_LIST
+        if error:
+            self._lists.store_failure(one, error, now, wait)
+        elif fetched.unchanged:
+            self._lists.store_unchanged(one, now)
+        log.info("list_checked", list_id=one.id, error=error, new=begun.goal if begun else 0)
         return begun
 
 
