@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import random
@@ -16,18 +17,23 @@ from hypothesis import strategies as st
 from pymongo.database import Database
 
 from app import clock
+from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import NotFoundError
 from app.feeds.fingerprints import WORDS_MIN, hash_linked_page, hash_text
+from app.gateways.reading.stories import Candidates, join_story
+from app.mappers.reading.entry_keys import to_millis
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import APART_MAX
 from app.models.reading.entry import EntryKey, NewEntry
 from app.models.reading.search import encode_query
 from app.models.reading.story import (
+    CANDIDATES_MAX,
     KEEP,
     MEMBERS_MAX,
     NEAR_MS,
+    REPEAT_MS,
     SAME,
     WAIT,
     Fingerprint,
@@ -36,8 +42,10 @@ from app.models.reading.story import (
 )
 from app.models.reading.stream import EntryRow, Show, Sort, StreamQuery, StreamRef
 from app.runtime import identity_map
+from tests.database.test_explain import Recorder, statements
+from tests.database.test_outbox_order import find_examined
 from tests.reading.test_search import index
-from tests.support.commands import build_logged_services
+from tests.support.commands import add_listener, build_logged_services
 from tests.support.database import NOW, World, guid
 from tests.support.indexing import index_and_die
 from tests.support.reader import add_user
@@ -236,6 +244,62 @@ def test_a_new_index_finds_the_same_copies(world: World, db: Database[Doc]) -> N
     world.services.indexing.rebuild(NOW)
     index(world)
     assert find_stories(db) == [["E0", "E2"], ["E1", "E3"]]
+
+
+def make_prints(count: int, feed_id: int | None, text: str, first: int = 1) -> list[Fingerprint]:
+    """Return entries with one page and one text, a second apart; None: each of another feed."""
+    at, found = to_millis(NOW) - 3_600_000, hash_text(text)
+    return [
+        Fingerprint(EntryKey(n, feed_id or n, n, at + n * 1000), 5, found)
+        for n in range(first, first + count)
+    ]
+
+
+def test_what_very_many_entries_have_in_common_is_read_in_part(
+    services: Services, db: Database[Doc], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = make_prints(3000, None, make_text(1))
+    services.mappers.twins.write(waiting, [], NOW)
+    recorder = Recorder()
+    add_listener(monkeypatch, recorder)
+    (new,) = make_prints(1, 9999, make_text(1), 9999)
+    others = [
+        Fingerprint(EntryKey(n, 1, n, new.key.at), n, hash_text(make_text(n))) for n in range(9000, 9100)
+    ]
+    with contextlib.closing(bootstrap.build(services.settings)) as built:
+        found = built.mappers.twins.find_candidates([5], list(new.text.bands if new.text else ()))
+        assert built.gateways.stories.record([*others, new], NOW) == 1
+    assert [one.id for one in found] == list(range(3001 - CANDIDATES_MAX, 3001))
+    assert len(Candidates([*found, *map(store_alone, waiting)]).find(new)) == CANDIDATES_MAX
+    story = db["twins"].find_one({"many": True}) or {}
+    assert story["_id"] == 3000, "the newest"
+    asked = [s for name, command in recorder.commands for s in statements(name, command) if s[0] == "twins"]
+    examined = sum(
+        find_examined(db.command("explain", one, verbosity="executionStats"))
+        for _, query, one in asked
+        if not query.keys().isdisjoint({"keys", "bands"})
+    )
+    assert examined < 20_000
+
+
+def store_alone(new: Fingerprint) -> StoredStory:
+    return join_story(None, new)
+
+
+def test_a_feed_that_repeats_itself_is_stored_for_comparison_once_a_day(
+    services: Services, db: Database[Doc]
+) -> None:
+    record = services.gateways.stories.record
+    for part in range(3):
+        assert record(make_prints(100, 7, make_text(1), 1 + part * 100), NOW) == 0
+    assert db["twins"].count_documents({}) == 300
+    assert [d["_id"] for d in db["twins"].find({"keys": 5})] == [1]
+    assert [d["_id"] for d in db["twins"].find({"bands": {"$exists": True}})] == [1]
+    (other,) = make_prints(1, 8, make_text(1), 1000)
+    assert record([other], NOW) == 1
+    next_day = dataclasses.replace(other, key=EntryKey(2000, 7, 2000, other.key.at + REPEAT_MS))
+    assert record([next_day], NOW) == 0
+    assert [d["_id"] for d in db["twins"].find({"keys": 5})] == [2000, 1], "newest first"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import datetime as dt
 from collections.abc import Collection, Iterable, Sequence
@@ -10,7 +11,16 @@ from app.feeds.fingerprints import hash_linked_page, hash_text
 from app.mappers.reading.entry_keys import to_millis
 from app.mappers.reading.twins import TwinMapper
 from app.models.reading.entry import Entry, EntryKey
-from app.models.reading.story import WAIT, Fingerprint, StoredStory, Story, StoryChoice, choose_story
+from app.models.reading.story import (
+    CANDIDATES_MAX,
+    WAIT,
+    Fingerprint,
+    StoredStory,
+    Story,
+    StoryChoice,
+    choose_story,
+    drop_repeated,
+)
 
 
 class StoryGateway:
@@ -52,12 +62,15 @@ class StoryGateway:
         alone: list[Fingerprint] = []
         joined: list[tuple[int, Fingerprint]] = []
         for one in new:
-            story = choose_story(one, stories.find(one))
+            found = stories.find(one)
+            story = choose_story(one, found)
             if story is None:
-                alone.append(one)
+                kept = drop_repeated(one, found)
+                alone.append(kept)
+                stories.add(join_story(None, kept))
             else:
                 joined.append((story.id, one))
-            stories.add(join_story(story, one))
+                stories.add(join_story(story, one))
         self._twins.write(alone, joined, now)
         return len(joined)
 
@@ -72,11 +85,11 @@ class StoryGateway:
 
 
 class Candidates:
-    """Stories by address key and band."""
+    """Stories by address key and band: of each, the newest :data:`CANDIDATES_MAX`."""
 
     def __init__(self, stories: Iterable[StoredStory] = ()) -> None:
         self._stories: dict[int, StoredStory] = {}
-        self._ids: dict[int, set[int]] = {}
+        self._ids: dict[int, list[int]] = {}
         for one in stories:
             self.add(one)
 
@@ -84,7 +97,11 @@ class Candidates:
         """Add a story, or replace it by its new state."""
         self._stories[one.id] = one
         for value in (*one.pages, *(one.text.bands if one.text else ())):
-            self._ids.setdefault(value, set()).add(one.id)
+            ids = self._ids.setdefault(value, [])
+            at = bisect.bisect_left(ids, one.id)
+            if ids[at : at + 1] != [one.id]:
+                ids.insert(at, one.id)
+                del ids[:-CANDIDATES_MAX]
 
     def list_all(self) -> list[StoredStory]:
         """Return all stories, oldest first."""

@@ -164,9 +164,15 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("to", _UP), ("kind", _UP), ("_id", _DOWN)], name="to_kind"),
     ],
     "twins": [
-        # The job that finds copies: by address key, and by the bands of near-same texts.
-        IndexModel([("keys", _UP)], name="keys", sparse=True),
-        IndexModel([("bands", _UP)], name="bands", sparse=True),
+        # The job that finds copies: by address key, and by the bands of near-same texts, newest first.
+        IndexModel(
+            [("keys", _UP), ("_id", _DOWN)], name="keys", partialFilterExpression={"keys": {"$exists": True}}
+        ),
+        IndexModel(
+            [("bands", _UP), ("_id", _DOWN)],
+            name="bands",
+            partialFilterExpression={"bands": {"$exists": True}},
+        ),
         # Lists: only stories with copies.
         IndexModel([("members.entry_id", _UP)], name="member", partialFilterExpression={"many": True}),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),

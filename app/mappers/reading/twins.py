@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bson.binary import Binary
 from bson.int64 import Int64
-from pymongo import InsertOne, UpdateOne
+from pymongo import DESCENDING, InsertOne, UpdateOne
 from pymongo.collection import Collection
 from pymongo.database import Database
 
@@ -26,6 +26,7 @@ from app.mappers.mongo.store import BATCH, Doc
 from app.mappers.reading.entry_keys import from_millis, to_millis
 from app.models.reading.entry import EntryKey
 from app.models.reading.story import (
+    CANDIDATES_MAX,
     KEEP,
     LEAD_VALUES,
     VALUES,
@@ -37,6 +38,8 @@ from app.models.reading.story import (
 )
 from app.runtime import identity_map
 
+#: Stories that an address key or a band has at most, as a rule.
+USUAL = 4
 _TEXT = struct.Struct(f"<{VALUES + LEAD_VALUES}I")
 
 
@@ -61,14 +64,31 @@ class TwinMapper:
 
     @translate_errors
     def find_candidates(self, pages: Sequence[int], bands: Sequence[int]) -> list[StoredStory]:
-        """Return the stories with one of these address keys or bands, by id."""
+        """Return the stories with one of these address keys or bands, by id.
+
+        Of a key or band that more than :data:`CANDIDATES_MAX` stories have, at least that many newest ones.
+        """
         found: dict[int, Doc] = {}
         for field, values in (("keys", pages), ("bands", bands)):
-            wanted = [Int64(value) for value in values]
-            if wanted:
-                docs = self._twins.find({field: {"$in": wanted}}, batch_size=BATCH)
-                found.update((doc["_id"], doc) for doc in docs.hint(field))
+            for doc in self._find_newest(field, [Int64(value) for value in values]):
+                found[doc["_id"]] = doc
         return [_stored(found[story_id]) for story_id in sorted(found)]
+
+    def _find_newest(self, field: str, values: Sequence[Int64]) -> Iterator[Doc]:
+        if not values:
+            return
+        # Almost always one command has all: few values are of several stories. Else, the values are parted.
+        most = max(CANDIDATES_MAX, USUAL * len(values))
+        if len(values) == 1:
+            yield from self._twins.find({field: values[0]}).hint(field).sort("_id", DESCENDING).limit(most)
+            return
+        docs = list(self._twins.find({field: {"$in": values}}, batch_size=BATCH).hint(field).limit(most))
+        if len(docs) < most:
+            yield from docs
+            return
+        middle = len(values) // 2
+        yield from self._find_newest(field, values[:middle])
+        yield from self._find_newest(field, values[middle:])
 
     @translate_errors
     def write(

@@ -17,6 +17,10 @@ WAIT = dt.timedelta(days=30)
 KEEP = dt.timedelta(days=400)
 #: Most time between copies that are found by their texts alone.
 NEAR_MS = 72 * 3600 * 1000
+#: Most stories that an entry is compared with per address key and band: the newest ones.
+CANDIDATES_MAX = 60
+#: Time for which a page or a text that a feed repeats is stored once only.
+REPEAT_MS = 24 * 3600 * 1000
 #: Values of a signature, and how many of them must be equal.
 VALUES, SAME = 32, 23
 #: Values of the signature of a text's first words, and how many of them an extract of the text has, too.
@@ -114,12 +118,31 @@ def choose_story(new: Fingerprint, candidates: Sequence[StoredStory]) -> StoredS
     ]
     if any(member.feed_id == new.key.feed_id for one in same_page for member in one.members):
         same_page = []
-    near = [one for one in candidates if one not in same_page and _is_near(new, one)]
+    ids = {one.id for one in same_page}
+    near = [one for one in candidates if one.id not in ids and _is_near(new, one)]
     for one in (*same_page[::-1], *near[::-1]):
         has_feed = any(member.feed_id == new.key.feed_id for member in one.members)
         if not has_feed and len(one.members) < MEMBERS_MAX:
             return one
     return None
+
+
+def drop_repeated(new: Fingerprint, candidates: Sequence[StoredStory]) -> Fingerprint:
+    """Return an entry that has no story yet, without the page and the text that its feed had just before.
+
+    Copies of it are found by the earlier entry. A feed may have one page or text in thousands of entries.
+    """
+    mine = [
+        one
+        for one in candidates
+        if any(m.feed_id == new.key.feed_id and abs(m.at - new.key.at) < REPEAT_MS for m in one.members)
+    ]
+    page, text = new.page, new.text
+    if any(page in one.pages for one in mine):
+        page = None
+    if any(_is_near(new, one) for one in mine):
+        text = None
+    return dataclasses.replace(new, page=page, text=text)
 
 
 def _is_other_text(new: TextPrint | None, old: TextPrint | None) -> bool:
