@@ -14,6 +14,7 @@ import pytest
 from bson.int64 import Int64
 from hypothesis import given
 from hypothesis import strategies as st
+from pymongo import monitoring
 from pymongo.database import Database
 
 from app import clock
@@ -499,6 +500,37 @@ def test_the_oldest_choice_is_given_up_first(reader: World, alice: Actor, db: Da
     user = reader.services.gateways.accounts.find_user(alice.user_id)
     assert user is not None
     assert user.preferences.stories_apart == (*many[1:], ids["Story in A"])
+
+
+class OtherTab(monitoring.CommandListener):
+    """Keeps another story apart just before a person's settings are written."""
+
+    def __init__(self, db: Database[Doc]) -> None:
+        self._db, self._is_done = db, False
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command_name == "update" and event.command["update"] == "users" and not self._is_done:
+            self._is_done = True
+            self._db["users"].update_many({}, {"$push": {"settings.stories_apart": 77}})
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        pass
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        pass
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_two_tabs_keep_stories_apart_at_once(
+    reader: World, alice: Actor, db: Database[Doc], monkeypatch: pytest.MonkeyPatch, apart: bool
+) -> None:
+    story_id = get_ids(reader, alice)["Story in A"]
+    reader.services.stories.set_apart(alice, story_id, not apart)
+    add_listener(monkeypatch, OtherTab(db))
+    with contextlib.closing(bootstrap.build(reader.services.settings)) as built:
+        built.stories.set_apart(alice, story_id, apart)
+    kept = (db["users"].find_one({"_id": alice.user_id}) or {})["settings"]["stories_apart"]
+    assert kept == ([77, story_id] if apart else [77])
 
 
 def test_a_copy_in_a_feed_that_was_left_or_is_gone_is_not_named(

@@ -16,7 +16,7 @@ from app.mappers.accounts.users import UserMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
 from app.models.accounts.actor import Role
-from app.models.accounts.preferences import MEDIA_SITES_MAX
+from app.models.accounts.preferences import APART_MAX, MEDIA_SITES_MAX
 from app.models.accounts.user import Credentials, NewUser, User
 
 INVITE_LIFE = dt.timedelta(days=14)
@@ -123,6 +123,13 @@ class AccountGateway:
             self._users.add_media_site(user_id, site, MEDIA_SITES_MAX)
         else:
             self._users.remove_media_site(user_id, site)
+
+    def store_story_apart(self, user_id: int, story_id: int, *, is_apart: bool) -> None:
+        """Store whether the copies of a story stay apart; of many stories, keep the last ones."""
+        if is_apart:
+            self._users.add_story_apart(user_id, story_id, APART_MAX)
+        else:
+            self._users.remove_story_apart(user_id, story_id)
 
     # -- invites
     def create_invite(self, by: int) -> str:

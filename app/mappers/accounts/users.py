@@ -258,10 +258,23 @@ class UserMapper:
 
         One update, because two tabs may allow different sites at once.
         """
-        known: Doc = {"$ifNull": ["$settings.media_sites", []]}
-        others = {"$filter": {"input": known, "cond": {"$ne": ["$$this", {"$literal": site}]}}}
-        sites = {"$slice": [{"$concatArrays": [others, [{"$literal": site}]]}, -limit]}
-        self._users.update_one({"_id": user_id}, [{"$set": {"settings.media_sites": sites}}])
+        self._append_setting(user_id, "media_sites", site, limit)
+
+    def _append_setting(self, user_id: int, name: str, value: Any, limit: int) -> None:
+        known: Doc = {"$ifNull": [f"$settings.{name}", []]}
+        others = {"$filter": {"input": known, "cond": {"$ne": ["$$this", {"$literal": value}]}}}
+        values = {"$slice": [{"$concatArrays": [others, [{"$literal": value}]]}, -limit]}
+        self._users.update_one({"_id": user_id}, [{"$set": {f"settings.{name}": values}}])
+
+    @translate_errors
+    def add_story_apart(self, user_id: int, story_id: int, limit: int) -> None:
+        """Add a story to those whose copies stay apart, as :meth:`add_media_site` adds a site."""
+        self._append_setting(user_id, "stories_apart", story_id, limit)
+
+    @translate_errors
+    def remove_story_apart(self, user_id: int, story_id: int) -> None:
+        """Remove a story from those whose copies stay apart."""
+        self._users.update_one({"_id": user_id}, {"$pull": {"settings.stories_apart": story_id}})
 
     @translate_errors
     def remove_media_site(self, user_id: int, site: str) -> None:

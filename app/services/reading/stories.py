@@ -11,7 +11,6 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.stories import StoryGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.accounts.preferences import APART_MAX
 from app.models.reading.entry import EntryKey
 from app.models.reading.story import Story, StoryChoice
 from app.services.access import require_permission
@@ -72,10 +71,8 @@ class StoryService:
         require_permission(actor, Permission.ENTRY_MARK)
         key = self._entries.get_key(actor.user_id, check_id(entry_id, "entry_id"))
         story = self._stories.find_copies([key.id]).get(key.id)
-        user = self._accounts.find_user(actor.user_id)
-        if story is None or user is None:
+        if story is None:
             raise NotFoundError("This entry has no copies in other feeds.", entry_id=entry_id)
-        others = [i for i in user.preferences.stories_apart if i != story.id]
-        kept = (*others, story.id) if apart else tuple(others)
-        self._accounts.set_preferences(actor.user_id, {"stories_apart": list(kept[-APART_MAX:])})
+        # In one update, because two tabs may choose at once.
+        self._accounts.store_story_apart(actor.user_id, story.id, is_apart=apart)
         log.info("story_set_apart", user_id=actor.user_id, story_id=story.id, apart=apart)
