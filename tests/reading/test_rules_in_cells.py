@@ -70,7 +70,7 @@ def test_a_person_in_two_cells_is_one_reader_with_rules(
         cell_db["subscriptions"].update_one({"_id": copy["_id"]}, {"$set": {"ruled": 4}})
         found, is_complete = services.mappers.subscriptions.find_ruled([feed_id])
         assert is_complete
-        assert found == [RuledReader(ann.user_id, feed_id, max(ruled, 4), "", (), False, False)]
+        assert found == [RuledReader(ann.user_id, feed_id, max(ruled, 4), "", (), False, False, False)]
 
 
 def _find_read(services: Services, actor: Actor, feed_id: int) -> bool:

@@ -89,6 +89,43 @@ def test_a_repeated_run_counts_no_entry_twice(services: Services, ann: Actor, db
     assert row["count"] == 1
 
 
+def test_a_repeated_run_with_more_news_counts_each_entry_once(
+    services: Services, ann: Actor, db: Any
+) -> None:
+    feed_id = follow(services, ann)
+    bring(services, feed_id)
+    save(services, ann, "rose")
+    services.rules.save(ann, Rule(0, "", "rose", notify=True))
+    before = db.subscriptions.find_one({"feed_id": feed_id})["ruled"]
+    bring(services, feed_id, "A rose")
+    # As after a crash between the notification and the place; then the feed has more news.
+    db.subscriptions.update_one({"feed_id": feed_id}, {"$set": {"ruled": before}})
+    bring(services, feed_id, "A rose", "A second rose")
+    assert {row["kind"]: row["count"] for row in db.notifications.find()} == {"search": 2, "entries": 2}
+    (row,) = rows(services, ann)
+    services.notifications.mark_read(ann, row.ref)
+    db.subscriptions.update_one({"feed_id": feed_id}, {"$set": {"ruled": before}})
+    bring(services, feed_id, "A rose", "A second rose", "A third rose")
+    assert [row.count for row in rows(services, ann)] == [1]
+
+
+def test_a_muted_feed_notifies_only_if_it_is_named(services: Services, ann: Actor, db: Any) -> None:
+    feed_id = follow(services, ann)
+    bring(services, feed_id)
+    save(services, ann, "rose", "All")
+    save(services, ann, "rose feed:one", "Named")
+    save(services, ann, "rose -feed:two", "Not the other")
+    services.rules.save(ann, Rule(0, "", "rose", notify=True, star=True))
+    services.subscriptions.update(ann, feed_id, hidden=True)
+    bring(services, feed_id, "A rose")
+    assert {row.title: row.count for row in rows(services, ann)} == {"Named": 1}
+    assert db.marks.count_documents({}) == 1, "other actions of the rule"
+    assert not db.notifications.count_documents({"kind": "entries"})
+    services.rules.save(ann, Rule(0, "", "rose", feeds=(feed_id,), notify=True))
+    bring(services, feed_id, "A rose", "A second rose")
+    assert [row["count"] for row in db.notifications.find({"kind": "entries"})] == [1]
+
+
 def test_hidden_entries_and_other_feeds_notify_nobody(services: Services, ann: Actor) -> None:
     one, two = follow(services, ann), follow(services, ann, "two")
     services.rules.save(ann, Rule(0, "", "advert", hide=True))

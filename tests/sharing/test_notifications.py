@@ -426,7 +426,7 @@ def test_each_kind_can_be_switched_off(
     people.services.notifier.notify_new_entries({share.of.feed_id: 2})
     search = people.services.tags.save_search(ann, "", "words")
     people.services.tags.set_search_notify(ann, search.id, True)
-    people.services.notifier.notify_search(ann.user_id, search.id, share.of.feed_id, 1, clock.now())
+    people.services.notifier.notify_search(ann.user_id, search.id, share.of.feed_id, 1, clock.now(), begin=0)
     crawl = people.services.crawls.request_crawl(ann, "town.example")
     assert crawl is not None
     people.services.notifier.notify_feed_found(ann.user_id, crawl.id)

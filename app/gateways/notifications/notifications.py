@@ -246,16 +246,21 @@ class NotificationGateway:
         found = self._subscriptions.find_notified(feed_ids, after, limit)
         return found, found[-1][1] if len(found) == limit else None
 
-    def notify_entries(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
+    def notify_entries(
+        self, user_id: int, feed_id: int, count: int, now: dt.datetime, begin: int | None = None
+    ) -> bool:
         """Notify a user of new entries of a feed; a row that is still unread counts them all.
 
-        Safe to repeat with the same time.
+        Safe to repeat with the same ``begin``, or without it with the same time.
+
+        Args:
+            begin: the number after which these entries begin; a repeat may have more of them.
 
         Returns:
             Whether the user is notified; false while the notification waits.
         """
         event = WaitingNotification(
-            _make_event_id(f"{feed_id}.{user_id}", now),
+            _make_event_id(f"{feed_id}.{user_id}", now, begin),
             now,
             user_id,
             NotificationKind.ENTRIES,
@@ -264,13 +269,15 @@ class NotificationGateway:
         )
         return self._store_or_wait(event, now, ())
 
-    def notify_search(self, user_id: int, search_id: int, feed_id: int, count: int, now: dt.datetime) -> bool:
+    def notify_search(
+        self, user_id: int, search_id: int, feed_id: int, count: int, now: dt.datetime, *, begin: int
+    ) -> bool:
         """Notify a user of new entries of a feed that a saved search finds, as :meth:`notify_entries`.
 
         All feeds share the row of the search.
         """
         event = WaitingNotification(
-            _make_event_id(f"{search_id}.{feed_id}.{user_id}", now),
+            _make_event_id(f"{search_id}.{feed_id}.{user_id}", now, begin),
             now,
             user_id,
             NotificationKind.SEARCH,
@@ -517,7 +524,13 @@ def _with(note: NotificationRow, people: Sequence[int], count: int, known: _Know
     return dataclasses.replace(note, faces=faces, count=max(count, len(faces)))
 
 
-def _make_event_id(about: str, now: dt.datetime) -> str:
-    """Return the same id for the same event, in the form and order of other ids: seconds first."""
+def _make_event_id(about: str, now: dt.datetime, begin: int | None) -> str:
+    """Return the same id for the same event, in the form and order of other ids: seconds first.
+
+    Args:
+        begin: what tells the event instead of its time; then its id is before others.
+    """
+    if begin is not None:
+        return f"{0:08x}{hashlib.sha256(f'{about}.after.{begin}'.encode()).hexdigest()[:16]}"
     digest = hashlib.sha256(f"{about}.{clock.to_millis(now)}".encode()).hexdigest()
     return f"{int(now.timestamp()):08x}{digest[:16]}"

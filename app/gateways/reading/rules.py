@@ -56,6 +56,7 @@ from app.models.subscriptions.folder import (
     find_descendants,
     resolve_parents,
 )
+from app.models.subscriptions.muting import is_in_mixed_lists
 from app.models.subscriptions.subscription import Subscription
 from app.ports import SearchPort
 
@@ -432,8 +433,11 @@ class ReaderRules:
         """Return a feed as the rules see it."""
         ids = subscription.folder_ids
         names = self._name_folders(ids) if ids else ()
-        is_person = subscription.person if isinstance(subscription, Subscription) else subscription.is_person
-        return RuleFeed(subscription.feed_id, fold_text(title), frozenset(ids), names, is_person)
+        if isinstance(subscription, Subscription):
+            flags = (subscription.person, not is_in_mixed_lists(subscription))
+        else:
+            flags = (subscription.is_person, subscription.is_muted)
+        return RuleFeed(subscription.feed_id, fold_text(title), frozenset(ids), names, *flags)
 
     def _name_folders(self, folder_ids: Sequence[int]) -> tuple[str, ...]:
         folders = self._find_folders()

@@ -109,20 +109,30 @@ class NotificationMapper:
         """Add the count of ``note`` to its row, which is made if needed. A read row counts anew.
 
         Args:
-            event_id: as in :meth:`add_event`.
+            event_id: of a row that has this event already, only what is more than its count is added.
 
         Returns:
             Whether the row is new.
         """
         before: Doc = {"$cond": [{"$eq": ["$read", False]}, "$count", 0]}
+        known: Doc = {"$ifNull": ["$counted", []]}
+        mine: Doc = {"$filter": {"input": known, "cond": {"$eq": ["$$this.id", event_id]}}}
+        others: Doc = {"$filter": {"input": known, "cond": {"$ne": ["$$this.id", event_id]}}}
+        counted: Doc = {"$max": {"$concatArrays": [[0], {"$map": {"input": mine, "in": "$$this.count"}}]}}
+        more: Doc = {"$subtract": [note.count, counted]}
         changes: Doc = {
             "last": [],
-            "count": {"$add": [before, note.count]},
+            "count": {"$add": [before, more]},
             "at": note.at,
             "read": False,
             "expires": expires,
         }
-        return self._change(_key(note.user_id, note.kind, note.subject), changes, event_id)
+        key = _key(note.user_id, note.kind, note.subject)
+        if event_id is None:
+            return self._change(key, changes, None)
+        event = {"id": event_id, "count": note.count}
+        changes["counted"] = {"$slice": [{"$concatArrays": [others, [event]]}, -EVENTS]}
+        return self._change(key, changes, None, {"$lte": [more, 0]})
 
     @translate_errors
     def add_once(self, note: NotificationRow, by: int, target_id: int, expires: dt.datetime) -> bool:

@@ -349,7 +349,8 @@ class SubscriptionMapper:
     def find_ruled(self, feed_ids: Sequence[int]) -> tuple[list[RuledReader], bool]:
         """Return the readers of these feeds who have rules, and whether all cells are responding."""
         query = {"feed_id": {"$in": list(feed_ids)}, **_RULED}
-        shown = dict.fromkeys(("user_id", "feed_id", "ruled", "title", "folder_ids", "person", "notify"), 1)
+        flags = ("person", "notify", "muted")
+        shown = dict.fromkeys(("user_id", "feed_id", "ruled", "title", "folder_ids", *flags), 1)
 
         def _read_cell(subscriptions: Collection[Doc]) -> list[RuledReader]:
             found = subscriptions.find(query, {"_id": 0, **shown}, hint="ruled")
@@ -362,6 +363,7 @@ class SubscriptionMapper:
                     tuple(d.get("folder_ids", ())),
                     d.get("person", False),
                     d.get("notify", False),
+                    d.get("muted", False),
                 )
                 for d in found
             ]

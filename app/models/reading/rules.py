@@ -304,6 +304,7 @@ class RuleFeed:
     folder_ids: frozenset[int] = frozenset()
     folders: tuple[str, ...] = ()
     is_person: bool = False
+    is_muted: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -369,7 +370,8 @@ class CompiledRules:
             if not is_match(condition, entry, tags):
                 continue
             matched.append(rule.id)
-            actions.update(action for action in ACTIONS if getattr(rule, action))
+            is_loud = not feed.is_muted or feed.id in rule.feeds or has_feed_name(condition.query)
+            actions.update(a for a in ACTIONS if getattr(rule, a) and (is_loud or a != "notify"))
             if rule.tag:
                 tags.append(rule.tag)
             if rule.stop:
@@ -383,7 +385,8 @@ class CompiledRules:
         return tuple(
             search_id
             for search_id, query in self._alerts
-            if not (query.read is False and "read" in actions)
+            if (has_feed_name(query) or not feed.is_muted)
+            and not (query.read is False and "read" in actions)
             and not (query.starred is False and "star" in actions)
             and is_feed_match(query, feed)
             and is_match(Condition(query), entry, tags)
@@ -395,6 +398,11 @@ def is_in_scope(rule: Rule, feed: RuleFeed, folders: Collection[int]) -> bool:
     if not rule.feeds and not rule.folders:
         return True
     return feed.id in rule.feeds or not feed.folder_ids.isdisjoint(folders)
+
+
+def has_feed_name(query: SearchQuery) -> bool:
+    """Return whether a query asks for feeds by name. Then, muted feeds among them notify, too."""
+    return any(name.wanted for name in query.feeds)
 
 
 def is_feed_match(query: SearchQuery, feed: RuleFeed) -> bool:
@@ -469,6 +477,7 @@ class RuledReader(NamedTuple):
     folder_ids: tuple[int, ...]
     is_person: bool
     is_notified: bool
+    is_muted: bool
 
 
 class RuleMarks(NamedTuple):

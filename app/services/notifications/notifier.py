@@ -145,14 +145,20 @@ class Notifier:
             self._jobs.enqueue_many([_entries_job(feed_id, n, 0, at) for feed_id, n in entries.items()])
 
     @_by_the_way
-    def notify_rule(self, user_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
-        """Notify a user of entries of a feed that their rules chose; safe to repeat with the same time."""
-        self._notify_readers([(feed_id, user_id)], {feed_id: count}, now)
+    def notify_rule(self, user_id: int, feed_id: int, count: int, now: dt.datetime, begin: int) -> None:
+        """Notify a user of entries of a feed that their rules chose.
+
+        Args:
+            begin: the number after which these entries begin. A repeat with it adds what is new.
+        """
+        self._notify_readers([(feed_id, user_id)], {feed_id: count}, now, begin)
 
     @_by_the_way
-    def notify_search(self, user_id: int, search_id: int, feed_id: int, count: int, now: dt.datetime) -> None:
-        """Notify a user of new results of their saved search; safe to repeat with the same time."""
-        if self._notes.notify_search(user_id, search_id, feed_id, count, now):
+    def notify_search(
+        self, user_id: int, search_id: int, feed_id: int, count: int, now: dt.datetime, *, begin: int
+    ) -> None:
+        """Notify a user of new results of their saved search; ``begin``: as in :meth:`notify_rule`."""
+        if self._notes.notify_search(user_id, search_id, feed_id, count, now, begin=begin):
             self._events.notify_counts(user_id)
             self._push.notify_devices(user_id, NotificationKind.SEARCH, search_id, now)
 
@@ -179,11 +185,15 @@ class Notifier:
         return told
 
     def _notify_readers(
-        self, readers: Iterable[tuple[int, int]], entries: Mapping[int, int], now: dt.datetime
+        self,
+        readers: Iterable[tuple[int, int]],
+        entries: Mapping[int, int],
+        now: dt.datetime,
+        begin: int | None = None,
     ) -> int:
         told = 0
         for feed_id, user_id in readers:
-            if self._notes.notify_entries(user_id, feed_id, entries[feed_id], now):
+            if self._notes.notify_entries(user_id, feed_id, entries[feed_id], now, begin):
                 told += 1
                 self._events.notify_counts(user_id)
                 self._push.notify_devices(user_id, NotificationKind.ENTRIES, feed_id, now)

@@ -11,6 +11,7 @@ import datetime as dt
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from app import logs
 from app.errors import CellError, MovingError
@@ -28,10 +29,16 @@ FEEDS = 200
 OVERLAP = dt.timedelta(minutes=2)
 #: CPU time that the rules of one user may take in a run, and more per entry. Entries above it are passed.
 USER_SECONDS, ENTRY_SECONDS = 2.0, 0.02
-#: Called with user, feed, number of entries and the time of the news.
-Notify = Callable[[int, int, int, dt.datetime], None]
-#: Called with user, saved search, feed, number of entries and the time of the news.
-NotifySearch = Callable[[int, int, int, int, dt.datetime], None]
+#: Called with user, feed, number of entries, the time of the news, and the number after which they begin.
+Notify = Callable[[int, int, int, dt.datetime, int], None]
+
+
+class NotifySearch(Protocol):
+    """Notifies a user of entries of a feed that a saved search finds."""
+
+    def __call__(
+        self, user_id: int, search_id: int, feed_id: int, count: int, now: dt.datetime, *, begin: int
+    ) -> None: ...
 
 
 @dataclasses.dataclass
@@ -68,7 +75,7 @@ class RuleRunner:
     """Finds feeds with news, and tries the rules of their readers.
 
     Args:
-        notify: notifies a user of new entries of a feed; safe to repeat with the same time.
+        notify: notifies a user of new entries of a feed; repeated with the same place, it adds what is new.
         notify_search: the same for entries of a feed that a saved search finds.
     """
 
@@ -218,11 +225,11 @@ class RuleRunner:
         self, feed: FeedNews, reader: RuledReader, upto: int, found: Sequence[Judged], now: dt.datetime
     ) -> None:
         notified = sum("notify" in one.verdict.actions for one in found)
-        # The place of the entries makes the time unlike that of other batches, and the same in a repeat.
-        at = feed.at + dt.timedelta(milliseconds=1 + upto % 1000)
+        # A repeat after a crash may find more news, but begins at the same place.
+        at, begin = feed.at, reader.ruled
         for search_id, count in Counter(i for one in found for i in one.verdict.alerts).items():
-            self._notify_search(reader.user_id, search_id, feed.id, count, at)
+            self._notify_search(reader.user_id, search_id, feed.id, count, at, begin=begin)
         if notified and not reader.is_notified:
-            self._notify(reader.user_id, feed.id, notified, at)
+            self._notify(reader.user_id, feed.id, notified, at, begin)
         if self._gateway.apply_rules(reader, upto, found, now):
             self._events.notify_counts(reader.user_id)
