@@ -372,8 +372,8 @@ class Settings:
     crawls_running: int = _row(
         20,
         (
-            "Sites that are crawled at the same time, because someone looked for their feed in vain: at most "
-            "30 requests per site, 5 seconds apart; 0: no site is crawled"
+            "Sites that are crawled at the same time, because someone looked for their feed in vain; others "
+            "wait. At most 30 requests per site, 5 seconds apart; 0: no site is crawled"
         ),
         _between(0, 1000),
     )

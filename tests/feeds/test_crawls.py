@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -15,12 +16,13 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import FetchError, ForbiddenError
 from app.feeds.discover.crawl import find_in_sitemap, find_targets, is_of_site, may_be_page
-from app.gateways.feeds.crawls import MAX_REQUESTS
+from app.gateways.feeds.crawls import CLAIMED, DEATHS, MAX_REQUESTS, PER_PERSON
 from app.models.accounts.actor import Actor, Role
 from app.models.discussion.comments import NotificationKind
 from app.models.feeds.crawl import Crawl, CrawlFigures
 from app.models.feeds.discovery import Discovered
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.services.feeds.crawls import CrawlService
 from tests.support.reader import add_user, rss
 
 SITE = "https://town.example"
@@ -159,6 +161,78 @@ def test_a_worker_that_dies_is_followed_by_another_one(services: Services, ann: 
     assert len(services.crawls.find_due_jobs(clock.now() + dt.timedelta(minutes=3))) == 1
 
 
+def test_requests_of_workers_that_die_count_and_three_deaths_end_the_crawl(
+    services: Services, ann: Actor, db: Any
+) -> None:
+    class Dying(_Site):
+        async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+            async for fetched in super().stream_fetches(requests):
+                if len(self.asked) > 1:
+                    raise SystemError("killed")
+                yield fetched
+
+    crawl = services.crawls.request_crawl(ann, SITE)
+    assert crawl is not None
+    site = Dying({})
+    for _ in range(2 * MAX_REQUESTS):
+        with contextlib.suppress(SystemError):
+            asyncio.run(services.crawls.run(crawl.id, site))
+        db.crawls.update_one(
+            {"_id": crawl.id, "next_at": {"$exists": True}}, {"$set": {"next_at": clock.now()}}
+        )
+    done = services.gateways.crawls.crawls.find_by_host(crawl.host)
+    assert done is not None
+    assert (len(site.asked), done.requests, done.next_at) == (1 + DEATHS, 1 + DEATHS, None)
+    assert db.crawl_askers.count_documents({}) == 0
+
+
+def test_a_late_worker_does_not_overwrite_the_next_one(services: Services, ann: Actor, db: Any) -> None:
+    crawl = services.crawls.request_crawl(ann, SITE)
+    assert crawl is not None
+    now, crawls = clock.now(), services.gateways.crawls.crawls
+    first = crawls.claim(crawl.id, now, now + CLAIMED)
+    second = crawls.claim(crawl.id, now + CLAIMED, now + 2 * CLAIMED)
+    assert first is not None
+    assert second is not None
+    assert (first.requests, second.requests, second.attempts) == (1, 2, 2)
+    assert not crawls.store_crawl(dataclasses.replace(first, next_at=None), now + CLAIMED, now)
+    assert crawls.store_crawl(dataclasses.replace(second, next_at=now), now + 2 * CLAIMED, now)
+    assert db.crawls.find_one()["requests"] == 2
+
+
+def test_nobody_who_looked_is_forgotten_at_the_end(services: Services, ann: Actor, db: Any) -> None:
+    """The worker dies after the first of two notifications, and another one goes on."""
+    people = [ann, add_user(services, "bob")]
+    for one in people:
+        assert services.crawls.request_crawl(one, SITE) is not None
+    told: list[int] = []
+
+    def _tell(user_id: int, crawl_id: int) -> None:
+        if len(told) == 1:
+            told.append(0)
+            raise SystemError("killed")
+        told.append(user_id)
+
+    service = CrawlService(services.gateways.crawls, services.crawls._jobs, _tell, running=1)
+    (job,) = service.find_due_jobs(clock.now())
+    crawl_id = job.args["crawl_id"]
+    site = _Site({"/": FEED, "/sitemap.xml": b""})
+    for _ in range(3):
+        asyncio.run(service.run(crawl_id, site))
+        db.crawls.update_one({"_id": crawl_id}, {"$set": {"next_at": clock.now()}})
+    with pytest.raises(SystemError):
+        asyncio.run(service.run(crawl_id, site))
+    assert db.crawls.find_one().get("next_at") is None
+    assert service.find_due_jobs(clock.now()) == []
+    later = clock.now() + CLAIMED
+    with clock.set_source(lambda: later):
+        assert [job.args["crawl_id"] for job in service.find_due_jobs(later)] == [crawl_id]
+        assert asyncio.run(service.run(crawl_id, site)) == {"requests": 0}
+        assert "telling" not in db.crawls.find_one()
+    assert set(told) == {0, *(one.user_id for one in people)}
+    assert db.crawl_askers.count_documents({}) == 0
+
+
 @pytest.mark.parametrize(
     "address", ["http://localhost/", "http://10.0.0.1/", "http://nas/", "printer.local/x", "no address"]
 )
@@ -173,13 +247,28 @@ def test_a_typed_secret_is_not_fetched_again(services: Services, ann: Actor, db:
     assert "8c9d" not in str(list(db.crawls.find()))
 
 
-def test_crawls_are_limited_and_can_be_turned_off(services: Services, ann: Actor) -> None:
+def test_one_person_begins_few_crawls(services: Services, ann: Actor, db: Any) -> None:
+    for n in range(PER_PERSON):
+        assert services.crawls.request_crawl(ann, f"site{n}.example") is not None
+    assert services.crawls.request_crawl(ann, "more.example") is None
+    assert services.crawls.request_crawl(ann, "site0.example") is not None
+    assert services.crawls.request_crawl(add_user(services, "bob"), "more.example") is not None
+    _crawl(services, ann, "site0.example", _Site({}), db)
+    assert services.crawls.request_crawl(ann, "other.example") is not None
+
+
+def test_more_sites_wait_and_a_crawl_can_be_turned_off(services: Services, ann: Actor, db: Any) -> None:
     one = bootstrap.build(dataclasses.replace(services.settings, crawls_running=1))
     off = bootstrap.build(dataclasses.replace(services.settings, crawls_running=0))
     try:
         assert one.crawls.request_crawl(ann, "one.example") is not None
-        assert one.crawls.request_crawl(ann, "two.example") is None
+        assert one.crawls.request_crawl(ann, "two.example") is not None
         assert one.crawls.request_crawl(ann, "www.one.example") is not None
+        (first,) = one.crawls.find_due_jobs(clock.now())
+        assert db.crawls.find_one({"_id": first.args["crawl_id"]})["host"] == "one.example"
+        _crawl(one, ann, "one.example", _Site({}), db)
+        (second,) = one.crawls.find_due_jobs(clock.now())
+        assert db.crawls.find_one({"_id": second.args["crawl_id"]})["host"] == "two.example"
         assert off.crawls.request_crawl(ann, "one.example") is None
         assert off.crawls.find_due_jobs(clock.now()) == []
     finally:

@@ -31,6 +31,10 @@ MAX_REQUESTS, ENOUGH = 30, 3
 PAUSE, LONGEST_PAUSE = dt.timedelta(seconds=5), dt.timedelta(minutes=1)
 #: Time after which another worker goes on if the one that sent a request died.
 CLAIMED = dt.timedelta(minutes=2)
+#: Workers that may die in a row at one step; then the crawl ends.
+DEATHS = 3
+#: Most sites that are crawled, or wait, because of one person.
+PER_PERSON = 5
 #: How long a result is kept; meanwhile the site isn't crawled again.
 KEPT = dt.timedelta(days=30)
 
@@ -41,10 +45,10 @@ class CrawlGateway:
     def __init__(self, crawls: CrawlMapper, robots: RobotsGateway, limits: Limits) -> None:
         self.crawls, self._robots, self._limits = crawls, robots, limits
 
-    def get_or_create(self, address: str, now: dt.datetime, *, running: int) -> Crawl | None:
-        """Return the crawl of the site at a typed address; None: it isn't crawled.
+    def get_or_create(self, address: str, user_id: int, now: dt.datetime) -> Crawl | None:
+        """Return the crawl of the site at an address that a person typed; None: it isn't crawled.
 
-        That is so if the address is local or has a key in it, or if ``running`` crawls are running.
+        That is so if the address is local, or if :data:`PER_PERSON` other sites are being crawled for them.
         """
         tries = normalise_address(address)
         if not tries or not is_public_host(tries[0]):
@@ -52,7 +56,7 @@ class CrawlGateway:
         host = get_site(tries[0])
         if (known := self.crawls.find_by_host(host)) is not None:
             return known
-        if self.crawls.count_running() >= running:
+        if self.crawls.count_asked(user_id) >= PER_PERSON:
             return None
         parts = urlsplit(tries[0])
         home = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"
@@ -66,9 +70,13 @@ class CrawlGateway:
         return self.crawls.find_by_host(host)
 
     async def take_step(self, crawl: Crawl, fetcher: FetchStreamer, now: dt.datetime) -> Crawl:
-        """Send the next request of a crawl that is allowed; return its progress, to be stored."""
-        todo = list(crawl.todo)
-        while todo and crawl.requests < MAX_REQUESTS and len(crawl.found) < ENOUGH:
+        """Send the next request of a claimed crawl that is allowed; return its progress, to be stored.
+
+        The claim has counted the request.
+        """
+        died, crawl = crawl.attempts > DEATHS, dataclasses.replace(crawl, attempts=0)
+        todo = [] if died else list(crawl.todo)
+        while todo and crawl.requests <= MAX_REQUESTS and len(crawl.found) < ENOUGH:
             target = todo[0]
             allowed = await asyncio.to_thread(self._robots.may_fetch, target.url, now)
             if allowed is None:
@@ -81,11 +89,11 @@ class CrawlGateway:
                 fetched = await _fetch(fetcher, target.url, kind)
                 crawl = await asyncio.to_thread(self._read, crawl, target, fetched, todo, now)
                 return await asyncio.to_thread(self._wait, crawl, todo, target.url, now)
-        return dataclasses.replace(crawl, todo=(), next_at=None)
+        return dataclasses.replace(crawl, todo=(), requests=crawl.requests - 1, next_at=None)
 
     def _wait(self, crawl: Crawl, todo: list[CrawlTarget], url: str, now: dt.datetime) -> Crawl:
         pause = min(max(PAUSE, self._robots.get_pause(url, now)), LONGEST_PAUSE)
-        return dataclasses.replace(crawl, todo=tuple(todo), requests=crawl.requests + 1, next_at=now + pause)
+        return dataclasses.replace(crawl, todo=tuple(todo), next_at=now + pause)
 
     def _read(
         self, crawl: Crawl, target: CrawlTarget, fetched: Fetched, todo: list[CrawlTarget], now: dt.datetime

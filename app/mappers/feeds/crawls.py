@@ -1,8 +1,12 @@
 """Crawls of sites for feeds: the collection ``crawls``, and ``crawl_askers``: the people who
 looked for the feed.
 
-crawls: {_id, host, url, todo: [[url, depth, is_feed]], tried, requests, found, next_at, expires}
+crawls: {_id, host, url, todo: [[url, depth, is_feed]], tried, requests, attempts, found, next_at, telling,
+expires}
 crawl_askers: {crawl_id, user_id, expires}
+
+``next_at`` is set until the crawl ends, and then ``telling`` until the people are notified: the time at which
+a worker may go on.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from bson.int64 import Int64
+from pymongo import ReturnDocument
 from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
@@ -53,34 +58,58 @@ class CrawlMapper:
         return {doc["_id"]: doc["host"] for doc in found}
 
     @translate_errors
-    def find_due(self, now: dt.datetime, limit: int) -> list[int]:
-        """Return the crawls whose next address may be fetched, the longest due first."""
-        found = self._crawls.find({"next_at": {"$lte": now}}, {"_id": 1}).sort("next_at").limit(limit)
-        return [doc["_id"] for doc in found]
+    def find_due(self, now: dt.datetime, limit: int, *, running: int) -> list[int]:
+        """Return the crawls for which a worker may go on: ended ones first, then the longest due.
 
-    @translate_errors
-    def count_running(self) -> int:
-        """Return how many crawls haven't ended."""
-        return self._crawls.count_documents({"next_at": {"$type": "date"}})
+        Args:
+            running: most crawls that send requests at a time; those that began later wait.
+        """
+        ended = self._crawls.find({"telling": {"$lte": now}}, {"_id": 1}).sort("telling").limit(limit)
+        begun = self._crawls.find({"next_at": {"$type": "date"}}, {"next_at": 1}).sort("expires")
+        due = sorted((doc["next_at"], doc["_id"]) for doc in begun.limit(running) if doc["next_at"] <= now)
+        return [*(doc["_id"] for doc in ended), *(crawl_id for _, crawl_id in due)][:limit]
 
     @translate_errors
     def claim(self, crawl_id: int, now: dt.datetime, until: dt.datetime) -> Crawl | None:
-        """Return a crawl that is due, and make it due at ``until``, so that nobody else fetches for it."""
+        """Return a crawl that is due, and make it due at ``until``, so that nobody else fetches for it.
+
+        Its next request is counted now: if this worker dies, it may have been sent.
+        """
         doc = self._crawls.find_one_and_update(
-            {"_id": crawl_id, "next_at": {"$lte": now}}, {"$set": {"next_at": until}}
+            {"_id": crawl_id, "next_at": {"$lte": now}},
+            {"$set": {"next_at": until}, "$inc": {"requests": 1, "attempts": 1}},
+            return_document=ReturnDocument.AFTER,
         )
         return _parse(doc) if doc else None
 
     @translate_errors
-    def store_crawl(self, crawl: Crawl) -> None:
-        """Store the progress of a crawl."""
+    def store_crawl(self, crawl: Crawl, until: dt.datetime, now: dt.datetime) -> bool:
+        """Store the progress of a crawl; return False if another worker has claimed it.
+
+        Args:
+            until: of the claim. now: from when on people may be notified if it has ended.
+        """
         change = _build(crawl)
         del change["_id"]
         update: Doc = {"$set": change}
         if crawl.next_at is None:
             del change["next_at"]
+            change["telling"] = now
             update["$unset"] = {"next_at": ""}
-        self._crawls.update_one({"_id": crawl.id}, update)
+        return self._crawls.update_one({"_id": crawl.id, "next_at": until}, update).matched_count > 0
+
+    @translate_errors
+    def claim_end(self, crawl_id: int, now: dt.datetime, until: dt.datetime) -> Crawl | None:
+        """Return an ended crawl whose people aren't all notified; until then, no other worker gets it."""
+        doc = self._crawls.find_one_and_update(
+            {"_id": crawl_id, "telling": {"$lte": now}}, {"$set": {"telling": until}}
+        )
+        return _parse(doc) if doc else None
+
+    @translate_errors
+    def finish_end(self, crawl_id: int) -> None:
+        """Remember that the people are notified."""
+        self._crawls.update_one({"_id": crawl_id}, {"$unset": {"telling": ""}})
 
     @translate_errors
     def add_asker(self, crawl_id: int, user_id: int, expires: dt.datetime) -> None:
@@ -95,9 +124,14 @@ class CrawlMapper:
         return [doc["user_id"] for doc in found]
 
     @translate_errors
-    def remove_askers(self, crawl_id: int) -> None:
-        """Forget the people who looked for the feed, once they are notified."""
-        self._askers.delete_many({"crawl_id": crawl_id})
+    def count_asked(self, user_id: int) -> int:
+        """Return for how many sites that are being crawled a person looked for the feed."""
+        return self._askers.count_documents({"user_id": user_id})
+
+    @translate_errors
+    def remove_askers(self, crawl_id: int, user_ids: Sequence[int]) -> None:
+        """Forget these people who looked for the feed, once they are notified."""
+        self._askers.delete_many({"crawl_id": crawl_id, "user_id": {"$in": list(user_ids)}})
 
     @translate_errors
     def count_all(self) -> CrawlFigures:
@@ -120,6 +154,7 @@ def _build(crawl: Crawl) -> Doc:
         "todo": [list(target) for target in crawl.todo],
         "tried": list(crawl.tried),
         "requests": crawl.requests,
+        "attempts": crawl.attempts,
         "found": [feed.to_json() for feed in crawl.found],
         "next_at": crawl.next_at,
     }
@@ -133,6 +168,7 @@ def _parse(doc: Doc) -> Crawl:
         todo=tuple(CrawlTarget(*target) for target in doc["todo"]),
         tried=tuple(doc["tried"]),
         requests=doc["requests"],
+        attempts=doc.get("attempts", 0),
         found=tuple(map(FoundFeed.from_json, doc["found"])),
         next_at=doc.get("next_at"),
     )

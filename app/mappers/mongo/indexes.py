@@ -426,8 +426,13 @@ INDEXES: dict[str, list[IndexModel]] = {
     "crawls": [
         # One crawl per site.
         IndexModel([("host", _UP)], name="host", unique=True),
-        # The updater: only crawls that haven't ended.
-        IndexModel([("next_at", _UP)], name="next", partialFilterExpression={"next_at": {"$type": "date"}}),
+        # The updater: the first crawls that haven't ended; those whose people aren't notified yet.
+        IndexModel(
+            [("expires", _UP), ("next_at", _UP)],
+            name="running",
+            partialFilterExpression={"next_at": {"$type": "date"}},
+        ),
+        IndexModel([("telling", _UP)], name="telling", sparse=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "crawl_askers": [

@@ -30,7 +30,8 @@ class Crawl:
         host: of the site, without "www.". url: where it began.
         todo: the next addresses, in order.
         tried: hashes of all addresses that were or will be fetched.
-        requests: how many were sent.
+        requests: how many were sent, or were to be sent by a worker that died.
+        attempts: how often workers began the next step; more than one: the earlier ones died.
         found: the feeds so far, the best first.
         next_at: when the next address may be fetched; None: the crawl has ended.
     """
@@ -41,6 +42,7 @@ class Crawl:
     todo: tuple[CrawlTarget, ...] = ()
     tried: tuple[str, ...] = ()
     requests: int = 0
+    attempts: int = 0
     found: tuple[FoundFeed, ...] = ()
     next_at: dt.datetime | None = None
 

@@ -18,10 +18,10 @@ from app.services.fetch_budget import CountingFetcher
 
 log = logs.get(__name__)
 
-#: Crawls that are queued at once. More sites wait.
+#: Crawls that are queued at once.
 AT_ONCE = 10
-#: Most people who are notified of one result.
-NOTIFIED = 1000
+#: People who are notified, and then forgotten, at a time.
+NOTIFIED = 200
 
 
 class CrawlService:
@@ -29,7 +29,7 @@ class CrawlService:
 
     Args:
         notify: notifies a person of the feeds found: user id, crawl id.
-        running: most crawls at a time; 0: no site is crawled.
+        running: most crawls at a time, more sites wait; 0: no site is crawled.
     """
 
     def __init__(
@@ -49,16 +49,21 @@ class CrawlService:
         if not self._running:
             return None
         now = clock.now()
-        crawl = self._crawls.get_or_create(address, now, running=self._running)
-        if crawl is not None and crawl.next_at is not None:
-            self._crawls.crawls.add_asker(crawl.id, actor.user_id, now + KEPT)
+        crawl = self._crawls.get_or_create(address, actor.user_id, now)
+        if crawl is None or crawl.next_at is None:
+            return crawl
+        self._crawls.crawls.add_asker(crawl.id, actor.user_id, now + KEPT)
+        crawl = self._crawls.crawls.find_by_host(crawl.host)
+        if crawl is not None and crawl.next_at is None:
+            # It ended in between, and the actor gets its result now.
+            self._crawls.crawls.remove_askers(crawl.id, [actor.user_id])
         return crawl
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
-        """Return the jobs of crawls that may send their next request."""
+        """Return the jobs of crawls that may send their next request, or whose people aren't notified yet."""
         if not self._running:
             return []
-        found = self._crawls.crawls.find_due(now, AT_ONCE)
+        found = self._crawls.crawls.find_due(now, AT_ONCE, running=self._running)
         return [Job(Task.CRAWL, {"crawl_id": crawl_id}, Queue.PULL_SYSTEM) for crawl_id in found]
 
     async def run(self, crawl_id: int, fetcher: Any) -> dict[str, Any]:
@@ -66,23 +71,29 @@ class CrawlService:
 
         Safe to run twice and to be killed anywhere: then another worker goes on two minutes later.
         """
-        now = clock.now()
-        crawl = await asyncio.to_thread(self._crawls.crawls.claim, crawl_id, now, now + CLAIMED)
-        if crawl is None or not self._running:
+        if not self._running:
             return {"requests": 0}
-        counted = CountingFetcher(fetcher)
-        crawl = await self._crawls.take_step(crawl, counted, clock.now())
-        if crawl.next_at is None:
-            await asyncio.to_thread(self._end, crawl)
-        await asyncio.to_thread(self._crawls.crawls.store_crawl, crawl)
-        return {"requests": crawl.requests, "feeds": len(crawl.found)}
+        now = clock.now()
+        until = now + CLAIMED
+        crawl = await asyncio.to_thread(self._crawls.crawls.claim, crawl_id, now, until)
+        if crawl is not None:
+            crawl = await self._crawls.take_step(crawl, CountingFetcher(fetcher), clock.now())
+            await asyncio.to_thread(self._crawls.crawls.store_crawl, crawl, until, clock.now())
+        if crawl is None or crawl.next_at is None:
+            await asyncio.to_thread(self._end, crawl_id)
+        return {"requests": crawl.requests, "feeds": len(crawl.found)} if crawl else {"requests": 0}
 
-    def _end(self, crawl: Crawl) -> None:
-        # Before the end is stored: after a crash in between, the second notification changes nothing.
-        if crawl.found:
-            for user_id in self._crawls.crawls.find_askers(crawl.id, NOTIFIED):
+    def _end(self, crawl_id: int) -> None:
+        # The end is stored, so nobody is added. After a crash, a second notification changes nothing.
+        now = clock.now()
+        crawl = self._crawls.crawls.claim_end(crawl_id, now, now + CLAIMED)
+        if crawl is None:
+            return
+        while people := self._crawls.crawls.find_askers(crawl.id, NOTIFIED):
+            for user_id in people if crawl.found else ():
                 self._notify(user_id, crawl.id)
-        self._crawls.crawls.remove_askers(crawl.id)
+            self._crawls.crawls.remove_askers(crawl.id, people)
+        self._crawls.crawls.finish_end(crawl.id)
         log.info("crawled", host=crawl.host, requests=crawl.requests, feeds=len(crawl.found))
 
     def get_figures(self, actor: Actor) -> CrawlFigures:
