@@ -526,6 +526,8 @@ class Gateways:
             subscriptions=self.subscriptions,
             index_queue=m.index_marks,
             removals=m.removals,
+            marks=m.marks,
+            tags=m.tags,
             sanitize=entry_bodies.make_sanitizer(settings),
             origin=settings.own_origin,
             limit=settings.saved_pages_max,

@@ -135,6 +135,22 @@ def test_removed_page_comes_back_with_its_marks(services: Services, ann: Actor) 
         services.saved_pages.restore(ann, token)
 
 
+def test_marks_go_with_a_page_and_come_back_with_it(services: Services, ann: Actor, db: Any) -> None:
+    saved = services.saved_pages.save(ann, PAGE)
+    services.tags.change_tags(ann, saved.entry_id, add=["kyoto", "roofs"])
+    services.reading.set_starred(ann, saved.entry_id, True)
+    services.notes.set_text(ann, saved.entry_id, "Mine")
+    before, page = db.marks.find_one({}, {"_id": 0}), db.entries.find_one({"_id": saved.entry_id})
+    token = services.saved_pages.remove(ann, saved.entry_id)
+    assert db.marks.count_documents({}) == 0
+    assert [tag.count for tag in services.tags.list_tags(ann)] == [0, 0]
+    assert services.notes.list_notes(ann) == []
+    services.saved_pages.restore(ann, token)
+    assert db.marks.find_one({}, {"_id": 0}) == before
+    assert db.entries.find_one({"_id": saved.entry_id})["stars"] == page["stars"] == 1
+    assert [tag.count for tag in services.tags.list_tags(ann)] == [1, 1]
+
+
 def test_undo_of_a_page_that_was_saved_again_changes_nothing(services: Services, ann: Actor) -> None:
     saved = services.saved_pages.save(ann, PAGE)
     token = services.saved_pages.remove(ann, saved.entry_id)

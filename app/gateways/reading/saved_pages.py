@@ -6,9 +6,9 @@ import contextlib
 import datetime as dt
 import html
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from app.errors import ConflictError, ExistsError, NotFoundError, TooLargeError
@@ -21,7 +21,9 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session, Store
 from app.mappers.reading.index_queue import IndexQueueMapper
+from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.saved_pages import SavedPageMapper
+from app.mappers.reading.tags import TagMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.reading.entry import Entry, EntryChange, NewEntry
 from app.models.reading.full_text import FullText
@@ -55,6 +57,8 @@ class SavedPageGateway:
         subscriptions: SubscriptionGateway,
         index_queue: IndexQueueMapper,
         removals: RemovalMapper,
+        marks: MarkMapper,
+        tags: TagMapper,
         sanitize: entry_bodies.Sanitize,
         origin: str,
         limit: int,
@@ -62,6 +66,7 @@ class SavedPageGateway:
         self._store, self._cells = store, cells
         self._pages, self._feeds, self._entries = pages, feeds, entries
         self._subscriptions, self._index_queue, self._removals = subscriptions, index_queue, removals
+        self._marks, self._tags = marks, tags
         self._sanitize, self._origin, self._limit = sanitize, origin, limit
 
     def find_feed(self, user_id: int) -> int | None:
@@ -150,7 +155,7 @@ class SavedPageGateway:
         return NewEntry(guid, page.at or now, now, title, url=page.url, **body._asdict())
 
     def remove(self, user_id: int, entry_id: int, expires: dt.datetime) -> str:
-        """Remove a saved page; return a token for :meth:`restore`, valid until ``expires``.
+        """Remove a saved page with its marks; return a token for :meth:`restore`, valid until ``expires``.
 
         Raises:
             NotFoundError: the person hasn't saved such a page.
@@ -159,15 +164,33 @@ class SavedPageGateway:
         if feed_id is None:
             raise NotFoundError(entry_id=entry_id)
 
+        is_home = self._cells.is_home(user_id)
+
         def move_to_undo(session: Session) -> None:
             doc = self._pages.remove(feed_id, entry_id, session)
             if doc is None:
                 raise NotFoundError(entry_id=entry_id)
             self._index_queue.add_removals([(feed_id, entry_id)], session)
-            self._removals.add(Removal(token, user_id, page=doc), expires, session)
+            mark = self._marks.find_all(user_id, entry_id, session)
+            self._removals.add(Removal(token, user_id, page=doc, mark=mark), expires, session)
+            if is_home:
+                self._drop_mark(user_id, entry_id, session)
 
         self._store.run_in_transaction(move_to_undo)
+        if not is_home:
+            self._cells.run_in_transaction(user_id, partial(self._drop_mark, user_id, entry_id))
         return token
+
+    def _drop_mark(self, user_id: int, entry_id: int, session: Session) -> None:
+        if mark := self._marks.find_all(user_id, entry_id, session):
+            self._marks.remove(user_id, [entry_id], session)
+            for tag in mark.get("tags") or ():
+                self._tags.change_count(user_id, tag, -1, session)
+
+    def _restore_mark(self, user_id: int, mark: Mapping[str, Any], session: Session) -> None:
+        known = {tag.id for tag in self._tags.find_by_user(user_id, session)}
+        for tag in self._marks.restore(dict(mark), known, session) or ():
+            self._tags.change_count(user_id, tag, 1, session)
 
     def restore(self, user_id: int, token: str, now: dt.datetime) -> int:
         """Restore a removed page with its marks; return its id.
@@ -181,7 +204,7 @@ class SavedPageGateway:
         if page is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
         feed_id, entry_id = int(page["feed_id"]), int(page["_id"])
-        is_home = self._cells.is_home(user_id)
+        is_home, mark = self._cells.is_home(user_id), removal.mark if removal else None
 
         def restore_from_undo(session: Session) -> None:
             if is_home and not self._removals.remove(user_id, token, session):
@@ -189,9 +212,13 @@ class SavedPageGateway:
             self._index_queue.cancel_removal(feed_id, entry_id, session)
             if not self._pages.restore(feed_id, dict(page), now, session):
                 raise ExistsError("You've saved this page again since.", entry_id=entry_id)
+            if mark and is_home:
+                self._restore_mark(user_id, mark, session)
 
         self._store.run_in_transaction(restore_from_undo)
         if not is_home:
+            if mark:
+                self._cells.run_in_transaction(user_id, partial(self._restore_mark, user_id, mark))
             self._removals.remove(user_id, token)
         return entry_id
 

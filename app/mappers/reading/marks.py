@@ -9,7 +9,7 @@ entry and keep it from retention; likes don't. All of them keep a feed that nobo
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
@@ -414,6 +414,33 @@ class MarkMapper:
         """Delete all of a user's marks of these entries."""
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}}
         self._marks.get(user_id, session).delete_many(query, session=session)
+
+    @translate_errors
+    def find_all(self, user_id: int, entry_id: int, session: Session | None) -> Doc | None:
+        """Return all of a user's marks of an entry, as stored; None: there are none."""
+        marks, mine = self._marks.get_joined(user_id, session)
+        found = marks.find_one({"user_id": user_id, "entry_id": entry_id}, {"_id": 0}, session=mine)
+        return dict(found) if found else None
+
+    @translate_errors
+    def restore(self, doc: Doc, tags: Collection[int], session: Session) -> tuple[int, ...] | None:
+        """Store the marks of an entry again, with those of their tags that are among ``tags``.
+
+        Returns:
+            The tags; None: the entry has marks already, or none are left.
+        """
+        kept = [tag for tag in doc.get("tags") or () if tag in tags]
+        left = {name: value for name, value in doc.items() if name not in ("tags", "tagged_at")}
+        if kept:
+            left |= {"tags": kept, "tagged_at": doc["tagged_at"]}
+        elif not _is_kept(left) and "liked_at" not in left:
+            return None
+        marks = self._marks.get(doc["user_id"], session)
+        same = {"user_id": doc["user_id"], "entry_id": doc["entry_id"]}
+        if marks.find_one(same, {"_id": 1}, session=session):
+            return None
+        marks.insert_one(left, session=session)
+        return tuple(kept)
 
     @translate_errors
     def add_tag(self, user_id: int, tag: int, new_tag: int, session: Session) -> None:

@@ -151,6 +151,7 @@ def _doc(removal: Removal, expires: dt.datetime) -> Doc:
         **({"search": [search.id, search.name, search.query, search.notify]} if search else {}),
         **({"share": build_share_doc(removal.share), "title": removal.title} if removal.share else {}),
         **({"page": dict(removal.page)} if removal.page else {}),
+        **({"mark": dict(removal.mark)} if removal.mark else {}),
         **({"note": build_note_doc(removal.note)} if removal.note else {}),
     }
 
@@ -214,6 +215,7 @@ def _removal(doc: Doc) -> Removal:
         share=parse_share(doc["share"]) if "share" in doc else None,
         title=doc.get("title", ""),
         page=doc.get("page"),
+        mark=doc.get("mark"),
         note=parse_note(doc["note"]) if "note" in doc else None,
         rules={rule_id: tuple(feeds) for rule_id, feeds in doc.get("rules", ())},
     )

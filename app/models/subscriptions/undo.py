@@ -53,7 +53,8 @@ class Removal:
         places: the positions of feeds before they were moved.
         search: a saved search.
         share: with its note; title: of the shared entry.
-        page: a saved page, as stored. note: the removed parts of a note.
+        page: a saved page, as stored; mark: its star, tags and note, as stored.
+        note: the removed parts of a note.
     """
 
     token: str
@@ -70,5 +71,6 @@ class Removal:
     share: Share | None = None
     title: str = ""
     page: Mapping[str, Any] | None = None
+    mark: Mapping[str, Any] | None = None
     note: Note | None = None
     rules: Mapping[int, Sequence[int]] = dataclasses.field(default_factory=dict)
