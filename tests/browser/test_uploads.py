@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,28 @@ def hold_part(page: Page, offset: int) -> list[Route]:
 
     page.route("**/uploads/*", answer)
     return held
+
+
+#: Events of a file that is dragged over the page.
+_DRAG = """(kind) => {
+  const files = new DataTransfer();
+  files.items.add(new File(["text"], "mine.txt"));
+  document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_the_drop_zone_shows_that_a_file_is_over_it(
+    visit: Callable[..., Page], site: Site, ann: Actor
+) -> None:
+    page = visit(login="ann")
+    page.goto("/settings/files")
+    zone = page.locator("#upload")
+    for end in ("dragleave", "drop"):
+        page.evaluate(_DRAG, "dragover")
+        expect(zone).to_have_class(re.compile(r"\bover\b"))
+        page.evaluate(_DRAG, end)
+        expect(zone).not_to_have_class(re.compile(r"\bover\b"))
+    expect(page.locator("#uploads li")).to_have_count(1)
 
 
 def test_a_file_is_uploaded_in_parts_and_shown(visit: Callable[..., Page], site: Site, ann: Actor) -> None:

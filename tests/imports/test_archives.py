@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rq.job import Job as RqJob
+from rq.serializers import JSONSerializer
 
 from app import clock
 from app.bootstrap.services import Services
@@ -25,6 +27,8 @@ from app.feeds.archives.unpack import Limits
 from app.models.accounts.actor import Actor
 from app.models.imports.archives import ArchiveKind, SavedEntry
 from app.models.imports.imports import Import, ImportState
+from app.models.jobs import redis_keys
+from app.models.jobs.jobs import Queue
 from app.models.reading.stream import StreamQuery, StreamRef
 from tests.imports import archives as samples
 from tests.imports.archives import HOST, google_item, zipped
@@ -631,7 +635,7 @@ def test_pages_become_saved_pages(services: Services, alice: Actor) -> None:
     )
     done = imported(services, alice, body, {})
     assert done.state is ImportState.DONE
-    assert done.marks["pages"] == 4
+    assert dict(done.marks) == {"pages": 3, "tagged": 1, "read": 1}
     pages = _pages(services, alice)
     when = dt.datetime(2024, 3, 1, 9, 20, tzinfo=dt.UTC)
     assert pages["https://a.example/1"] == {
@@ -824,10 +828,27 @@ def test_saved_pages_of_another_server_come_along(services: Services, alice: Act
 
 
 def test_texts_of_imported_pages_are_requested(services: Services, alice: Actor) -> None:
-    imported(services, alice, BOOKMARKS.encode(), {})
-    pages = services.gateways.archives.find_textless(alice.user_id, 10)
-    assert len(pages) == 4
+    earlier = clock.now() - dt.timedelta(days=1)
+    with clock.set_source(lambda: earlier):
+        services.saved_pages.save(alice, "https://a.example/earlier")
+        services.saved_pages.save(alice, "https://a.example/1")
+    done = imported(services, alice, BOOKMARKS.encode(), {})
+    pages = services.gateways.archives.find_textless(alice.user_id, done.created, 10)
+    assert len(pages) == 3
     assert {feed_id for feed_id, _ in pages} == {services.saved_pages.find_feed(alice)}
+    client: Any = services.jobs._client  # type: ignore[attr-defined]
+    ids = client.lrange(redis_keys.make_queue_key(Queue.ARTICLES_SYSTEM), 0, -1)
+    jobs = RqJob.fetch_many([one.decode() for one in ids], connection=client, serializer=JSONSerializer)
+    assert {job.kwargs["entry_id"] for job in jobs if job} == {entry_id for _, entry_id in pages}
+
+
+def test_page_in_several_folders_is_counted_once_and_has_all_tags(services: Services, alice: Actor) -> None:
+    link = '<DT><A HREF="https://a.example/1" TOREAD="1">x</A>'
+    body = _bookmarks("".join(f"<DT><H3>{name}</H3><DL><p>{link}</DL><p>" for name in ("One", "Two")))
+    done = imported(services, alice, body, {})
+    assert dict(done.marks) == {"pages": 1, "tagged": 1}
+    (page,) = _pages(services, alice).values()
+    assert page["tags"] == {"One", "Two"}
 
 
 def test_pages_beyond_the_limit_are_missing(services: Services, alice: Actor) -> None:

@@ -360,7 +360,7 @@ class ArchiveGateway:
         pages += [entry for entry in left if entry.link and (entry.starred or entry.tags)]
         saved = self._save_pages(user_id, pages, now, page_feed)
         found += saved
-        counts[MarkCount.PAGES] = len(saved)
+        counts[MarkCount.PAGES] = _count_entries(saved)
         counts[MarkCount.MISSING] += sum(not (e.link and (e.starred or e.tags)) for e in left)
         counts[MarkCount.MISSING] += len(pages) - len(saved)
         counts[MarkCount.STARRED] = self._star(user_id, found, now)
@@ -374,8 +374,9 @@ class ArchiveGateway:
     def _save_pages(
         self, user_id: int, entries: Sequence[SavedEntry], now: dt.datetime, page_feed: str
     ) -> list[tuple[EntryKey, SavedEntry]]:
-        """Save the pages of entries; return those that were new, with their keys."""
-        wanted = {url: entry for entry in entries if (url := self._saved_pages.resolve_url(entry.link))}
+        """Save the pages of entries, each once; return the entries whose pages are saved, with their keys."""
+        named = [(url, entry) for entry in entries if (url := self._saved_pages.resolve_url(entry.link))]
+        wanted = dict(named)
         if not wanted:
             return []
         pages = [NewPage(url, entry.title, at=min(entry.at or now, now)) for url, entry in wanted.items()]
@@ -389,14 +390,16 @@ class ArchiveGateway:
                 for page in pages:
                     done += self._saved_pages.save(feed_id, [page], now)
         keys = (EntryKey(page.entry_id, page.feed_id, page.seq, 0) for page in done)
-        return list(zip(keys, wanted.values(), strict=False))
+        stored = dict(zip(wanted, keys, strict=False))
+        # A page may be in several folders: each of them is a tag.
+        return [(key, entry) for url, entry in named if (key := stored.get(url)) is not None]
 
-    def find_textless(self, user_id: int, limit: int) -> list[tuple[int, int]]:
-        """Return (feed, entry) of a user's latest saved pages whose texts weren't fetched."""
+    def find_textless(self, user_id: int, since: dt.datetime, limit: int) -> list[tuple[int, int]]:
+        """Return (feed, entry) of pages that a user saved since a time and whose texts weren't fetched."""
         feed_id = self._saved_pages.find_feed(user_id)
         if feed_id is None:
             return []
-        return [(feed_id, entry_id) for entry_id in self._links.find_without_full(feed_id, limit)]
+        return [(feed_id, entry_id) for entry_id in self._links.find_without_full(feed_id, limit, since)]
 
     def _star(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], now: dt.datetime) -> int:
         times: defaultdict[dt.datetime, list[int]] = defaultdict(list)
@@ -406,17 +409,17 @@ class ArchiveGateway:
                 times[min(at, now)].append(key.id)
         for at, entry_ids in times.items():
             self._entries.set_many_starred(user_id, entry_ids, True, at)
-        return sum(map(len, times.values()))
+        return _count_entries([(key, entry) for key, entry in found if entry.starred])
 
     def _tag(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], now: dt.datetime) -> int:
-        count = 0
+        tagged = list[tuple[EntryKey, SavedEntry]]()
         for key, entry in found:
             if entry.tags:
                 # The limits of tags hold here as well; entries that are gone have no tags.
                 with contextlib.suppress(TooLargeError, NotFoundError):
                     self._tags.change_tags(user_id, key, entry.tags, (), now)
-                    count += 1
-        return count
+                    tagged.append((key, entry))
+        return _count_entries(tagged)
 
     def _mark_read(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]]) -> int:
         for read in (True, False):
@@ -428,7 +431,12 @@ class ArchiveGateway:
                 cards = self._feeds.find_cards(list(seqs))
                 known = {feed_id: numbers for feed_id, numbers in seqs.items() if feed_id in cards}
                 self._reads.mark(user_id, known, cards, read=read, synced=True)
-        return sum(entry.read is True for _, entry in found)
+        return _count_entries([(key, entry) for key, entry in found if entry.read is True])
+
+
+def _count_entries(found: Sequence[tuple[EntryKey, SavedEntry]]) -> int:
+    """Return the number of stored entries; an archive may have one several times."""
+    return len({key.id for key, _ in found})
 
 
 def _own(import_id: int | str) -> str:

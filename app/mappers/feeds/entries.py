@@ -522,11 +522,17 @@ class EntryMapper:
         return next((int(d["seq"]) for d in found), 0)
 
     @translate_errors
-    def find_without_full(self, feed_id: int, limit: int) -> list[int]:
-        """Return the ids of those among a feed's newest entries whose pages weren't fetched, newest first."""
-        shown = {"url": 1, "full.at": 1}
+    def find_without_full(self, feed_id: int, limit: int, since: dt.datetime | None = None) -> list[int]:
+        """Return the ids of entries whose pages weren't fetched, newest first.
+
+        Args:
+            limit: of the feed's newest entries, only so many are looked at.
+            since: entries that arrived earlier are left out.
+        """
+        shown = {"url": 1, "full.at": 1, "arrived": 1}
         found = self._entries.find({"feed_id": feed_id}, shown).sort("seq", -1).limit(limit)
-        return [d["_id"] for d in found if d.get("url") and not d.get("full")]
+        bare = (d for d in found if d.get("url") and not d.get("full"))
+        return [d["_id"] for d in bare if since is None or d["arrived"] >= since]
 
     @translate_errors
     def find_links(self, feed_id: int) -> list[EntryLink]:

@@ -151,16 +151,16 @@ class ImportRunner:
         name = self._name_pages(work.running.user_id)
         while self._archives.apply_next(work.running, work.run, feeds, clock.now(), page_feed=name):
             self._events.notify_counts(work.running.user_id)
-        self._request_texts(work.running.user_id)
+        self._request_texts(work.running)
 
     def _name_pages(self, user_id: int) -> str:
         """Return the name of a person's feed of saved pages, in their language."""
         user = self._accounts.find_user(user_id)
         return texts.name_saved_pages(user.preferences.language if user else "en")
 
-    def _request_texts(self, user_id: int) -> None:
+    def _request_texts(self, one: Import) -> None:
         """Let the texts of imported pages be fetched, where the sites allow it, as opening a page does."""
-        pages = self._archives.find_textless(user_id, PAGE_TEXTS)
+        pages = self._archives.find_textless(one.user_id, one.created, PAGE_TEXTS)
         with contextlib.suppress(StoreError):
             self._jobs.enqueue_many(
                 [

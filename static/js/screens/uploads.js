@@ -182,8 +182,15 @@ if (form) {
   const take = () => (startAll([...field.files]), (field.value = ""));
   form.addEventListener("submit", (event) => (event.preventDefault(), take()));
   field.addEventListener("change", take);
-  addEventListener("dragover", (event) => event.dataTransfer.types.includes("Files") && event.preventDefault());
+  const over = (on) => form.classList.toggle("over", on);
+  addEventListener("dragover", (event) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    over(true);
+  });
+  addEventListener("dragleave", (event) => event.relatedTarget || over(false));
   addEventListener("drop", (event) => {
+    over(false);
     if (!event.dataTransfer.files.length) return;
     event.preventDefault();
     startAll([...event.dataTransfer.files]);
