@@ -271,6 +271,10 @@ def test_what_very_many_entries_have_in_common_is_read_in_part(
         found = built.mappers.twins.find_candidates([5], list(new.text.bands if new.text else ()))
         assert built.gateways.stories.record([*others, new], NOW) == 1
     assert [one.id for one in found] == list(range(3001 - CANDIDATES_MAX, 3001))
+    rare = Fingerprint(EntryKey(9500, 2, 1, new.key.at), 6, None)
+    services.mappers.twins.write([rare], [], NOW)
+    both = [one.id for one in services.mappers.twins.find_candidates([5, 6], [])]
+    assert both == [*range(3001 - CANDIDATES_MAX, 3001), 9500], "next to a common page, a rare one"
     assert len(Candidates([*found, *map(store_alone, waiting)]).find(new)) == CANDIDATES_MAX
     story = db["twins"].find_one({"many": True}) or {}
     assert story["_id"] == 3000, "the newest"
