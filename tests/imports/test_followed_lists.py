@@ -25,7 +25,7 @@ from app.models.imports.followed_lists import (
     FollowedList,
     ListView,
 )
-from app.models.imports.imports import ImportState
+from app.models.imports.imports import Import, ImportState
 from app.models.jobs.jobs import Task
 from tests.support.reader import add_user, elsewhere
 
@@ -212,13 +212,15 @@ class Meanwhile(Web):
             yield fetched
 
 
-def test_an_answer_during_a_check_counts(services: Services, ann: Actor) -> None:
+@pytest.mark.parametrize("answer", [{}, {"unchanged": True, "body": None}])
+def test_an_answer_during_a_check_counts(services: Services, ann: Actor, answer: dict[str, Any]) -> None:
     one = add(services, ann)
     check(services, Web("one", "two"))
     subscribe_all(services, ann)
     check(services, Web("two"), EVERY)
     assert len(view(services, ann).gone) == 1
     keep = Meanwhile(lambda: services.followed_lists.answer(ann, one.id, unsubscribe=False), "two")
+    keep.answer = answer
     check(services, keep, 3 * EVERY)
     assert (view(services, ann).gone, view(services, ann).of.gone) == ((), frozenset())
 
@@ -241,6 +243,25 @@ def test_two_checks_at_once_import_what_is_new_once(services: Services, ann: Act
     inner = Meanwhile(lambda: check(services, Web("one", "two"), dt.timedelta(hours=2)), "one", "two")
     check(services, inner)
     assert begun(services, ann) == [["one", "two"]]
+
+
+def test_a_check_that_is_stored_while_another_is_begins_nothing_twice(
+    services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imports = services.gateways.imports
+    add_import, seen = imports.add, list[object]()
+
+    def add_late(*args: Any) -> Import:
+        if not seen:
+            seen.append(args)
+            check(services, Web("one", "two"), dt.timedelta(hours=2))
+        return add_import(*args)
+
+    monkeypatch.setattr(imports, "add", add_late)
+    add(services, ann)
+    check(services, Web("one", "two"))
+    assert begun(services, ann) == [["one", "two"]]
+    assert len(services.imports.list_recent(ann)) == 1
 
 
 def test_a_list_removed_during_its_check_begins_nothing(services: Services, ann: Actor) -> None:
