@@ -116,7 +116,8 @@ def _fill(settings: Settings) -> list[bytes]:
         (limit, hard) = process.rlimit(resource.RLIMIT_FSIZE)
         process.rlimit(resource.RLIMIT_FSIZE, (35_000, hard))
         with pytest.raises(redis.ResponseError, match="MISCONF"):
-            _repeat(write, 20)
+            # While a flush is still running, Redis puts its writes off for up to two seconds.
+            _repeat(write, 20_000)
         full = len(acknowledged)
         process.rlimit(resource.RLIMIT_FSIZE, (limit, hard))
         for _ in range(200):
