@@ -139,7 +139,7 @@ def test_letters_find_names_only_while_arrow_keys_move(visit: Visit, ann: Actor)
     page.keyboard.press("j")
     page.wait_for_url("**?entry=*")
     start(page, "dot")
-    assert press(page, "ArrowUp n") == "News"
+    assert press(page, "ArrowUp n") == "Notes"
     assert press(page, "e") == "News"
     assert press(page, "ArrowDown b") == "bea"
     page.keyboard.press("Enter")
