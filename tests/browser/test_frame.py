@@ -180,7 +180,7 @@ def test_the_drawer_of_a_phone_begins_with_the_feeds(site: Site, visit: Visit, a
         expect(page.locator("#tree").get_by_role("link", name=name, exact=True)).to_be_hidden()
     head = page.locator("#tree").get_by_role("heading", name="Feeds").bounding_box()
     assert head
-    assert head["y"] <= 450
+    assert head["y"] <= 480
     tag = page.locator("#labels").get_by_role("link", name="Later")
     expect(tag).to_be_hidden()
     page.get_by_role("heading", name="Tags").click()

@@ -46,7 +46,8 @@ def test_the_menu_works_without_scripts(site: Site, visit: Visit) -> None:
 
 def test_the_name_is_a_link_and_log_out_a_line_of_the_menu(site: Site, visit: Visit) -> None:
     add_user(site.services)
-    page = visit(login="ann")
+    # A page that asks for news while it is left is refused.
+    page = visit(login="ann", expect="401")
     expect(page.locator(".tree-foot").get_by_role("link", name="ann", exact=True)).to_have_attribute(
         "href", "/me"
     )
