@@ -238,6 +238,7 @@ FOR_ALL = {
     "reopening.find_wanted",
     "reopening.find_readers",
     "auto_read.find_users",
+    "followed_lists.find_due",
     "erasure.forget",
     "imports._find_waiting",
     "imports.find_unended",

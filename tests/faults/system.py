@@ -136,6 +136,8 @@ class System:
         """Return somebody new who is logged in."""
         name = f"reader{self.rng.randrange(1 << 40)}"
         user = self.services.gateways.accounts.add_user(NewUser(f"{name}@example.org", name, "no password"))
+        # Feeds of the farm tell the same articles; what is told of one entry is to be true of no other.
+        self.services.gateways.accounts.set_preferences(user.actor.user_id, {"stories": False})
         return user.actor, self.browser(user.actor)
 
     def browser(self, actor: Actor) -> Browser:

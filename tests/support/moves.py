@@ -41,7 +41,10 @@ def make_documents(database: Database[Any], user_id: int, first: int, count: int
                     "user_id": Int64(user_id),
                     # What the unique indexes of some collections need.
                     **{field: Int64(first + number) for field in ("feed_id", "entry_id", "part", "number")},
-                    **{field: f"{name}{number}" for field in ("key", "name", "token", "stream", "file")},
+                    **{
+                        field: f"{name}{number}"
+                        for field in ("key", "name", "token", "stream", "file", "url", "day")
+                    },
                     **{"kind": "k", "thing": number, "subject": number, "import_id": place, "export_id": 1},
                     "text": "x" * number * 100,
                     "expires": now + LATER,
