@@ -29,7 +29,14 @@ CHANGING = {"POST", "PATCH", "DELETE"}
 def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
     """Yield each route that takes a method, with an address that fits it."""
     examples = {"stream_id": 17, "feed_id": 17, "entry_id": 17, "folder_id": 17, "name": "x", "kind": "all"}
-    examples |= {"token": "x" * 43, "user_id": 17, "job_id": "x", "tag_id": 17, "search_id": 17}
+    examples |= {
+        "token": "x" * 43,
+        "user_id": 17,
+        "job_id": "x",
+        "tag_id": 17,
+        "search_id": 17,
+        "list_id": 17,
+    }
     examples |= {"rule_id": 17}
     examples |= {"import_id": 17, "slug": "science", "share_id": 17, "comment_id": 17}
     examples |= {"export_id": "0" * 32, "upload_id": "0" * 32, "file_id": 17}

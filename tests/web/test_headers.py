@@ -187,8 +187,9 @@ def test_H09_no_route_serves_bytes_of_others(app: Flask, ann: Visitor) -> None:
     """Without a picture or file that exists: pages, JSON, and files of ours by their exact names."""
     types = {ann.get(path).mimetype for _, path in rules(app, "GET") if path not in OURS}
     assert {path: ann.get(path).mimetype for path in OURS} == OURS
-    # An export is written by us and goes out as a file to be kept; the one script is the service worker.
-    assert types <= {"text/html", "text/plain", "application/json", "text/x-opml", "text/javascript"}
+    # Exports are written by us and go out as files to be kept; the one script is the service worker.
+    files = {"text/x-opml", "text/markdown"}
+    assert types <= {"text/html", "text/plain", "application/json", "text/javascript", *files}
     assert [p for _, p in rules(app, "GET") if ann.get(p).mimetype == "text/javascript"] == ["/push.js"]
     assert ann.get("/export/opml").headers["Content-Disposition"].startswith("attachment")
     for name in ("../app.py", "%2e%2e/wsgi.py", "vendor.json", "app.css", "..%2f..%2fwsgi.py"):
