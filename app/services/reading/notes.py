@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -229,11 +229,11 @@ class NoteService:
         found = self._notes.marks.find_notes(actor.user_id, after, min(limit, PAGE_MAX))
         return self._name(actor, found)
 
-    def write_markdown(self, actor: Actor, heading: str) -> Iterator[str]:
-        """Yield all of the actor's notes as a Markdown document, piece by piece."""
+    def write_markdown(self, actor: Actor, heading: str) -> Iterable[str]:
+        """Return all of the actor's notes as a Markdown document, piece by piece."""
         require_permission(actor, Permission.ENTRY_READ)
         batches = self._notes.iter_notes(actor.user_id, BATCH)
-        yield from write_markdown((one for notes in batches for one in self._name(actor, notes)), heading)
+        return write_markdown((one for notes in batches for one in self._name(actor, notes)), heading)
 
     def _name(self, actor: Actor, notes: Sequence[Note]) -> list[NotedEntry]:
         keys = [EntryKey(note.entry_id, note.feed_id, 0, 0) for note in notes]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from flask import Blueprint, Response, jsonify, make_response, redirect, request, stream_with_context
+from flask import Blueprint, Response, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app.models.accounts.user import Notice
@@ -101,7 +101,7 @@ def download_notes() -> Response:
     """Send all notes as a Markdown document."""
     pieces = get_services().notes.write_markdown(get_actor(), _("Notes"))
     body = (piece.encode() for piece in pieces)
-    response = Response(stream_with_context(body), content_type="text/markdown; charset=utf-8")
+    response = Response(body, content_type="text/markdown; charset=utf-8")
     response.headers["Content-Disposition"] = 'attachment; filename="eventr-notes.md"'
     response.headers["Cache-Control"] = "no-store"
     return response
