@@ -63,7 +63,7 @@ def stored(services: Services, alice: Actor, bob: Actor) -> Stored:
 @pytest.mark.parametrize("read", [True, False])
 def test_single_marks_change_one_subscription_and_raise_its_revision(stored: Stored, read: bool) -> None:
     rest, marked = stored.untouched() - {(stored.other, 2)}, [2, 4, 63, 70, 71, 200]
-    assert stored.mapper.mark(stored.other, 2, marked, read=read) == OLD, "the state before"
+    assert stored.mapper.mark(stored.other, 2, marked, read=read) == (OLD, 0), "the state before"
     found = stored.get(2, stored.other)
     assert [found.state.is_read(seq) for seq in marked] == [read] * len(marked)
     assert [found.state.is_read(seq) for seq in (1, 3, 6, 69)] == [True, False, False, False]

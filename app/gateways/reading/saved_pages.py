@@ -173,19 +173,22 @@ class SavedPageGateway:
             self._index_queue.add_removals([(feed_id, entry_id)], session)
             mark = self._marks.find_all(user_id, entry_id, session)
             self._removals.add(Removal(token, user_id, page=doc, mark=mark), expires, session)
-            if is_home:
-                self._drop_mark(user_id, entry_id, session)
+            if is_home and mark:
+                self._drop_mark(user_id, entry_id, mark, session)
+
+        def drop_elsewhere(session: Session) -> None:
+            if mark := self._marks.find_all(user_id, entry_id, session):
+                self._drop_mark(user_id, entry_id, mark, session)
 
         self._store.run_in_transaction(move_to_undo)
         if not is_home:
-            self._cells.run_in_transaction(user_id, partial(self._drop_mark, user_id, entry_id))
+            self._cells.run_in_transaction(user_id, drop_elsewhere)
         return token
 
-    def _drop_mark(self, user_id: int, entry_id: int, session: Session) -> None:
-        if mark := self._marks.find_all(user_id, entry_id, session):
-            self._marks.remove(user_id, [entry_id], session)
-            for tag in mark.get("tags") or ():
-                self._tags.change_count(user_id, tag, -1, session)
+    def _drop_mark(self, user_id: int, entry_id: int, mark: Mapping[str, Any], session: Session) -> None:
+        self._marks.remove(user_id, [entry_id], session)
+        for tag in mark.get("tags") or ():
+            self._tags.change_count(user_id, tag, -1, session)
 
     def _restore_mark(self, user_id: int, mark: Mapping[str, Any], session: Session) -> None:
         known = {tag.id for tag in self._tags.find_by_user(user_id, session)}
