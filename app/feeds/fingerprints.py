@@ -27,8 +27,6 @@ _SEED = 42
 #: Languages without blanks have a word per character.
 _NO_BLANKS = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORD = re.compile(f"[{_NO_BLANKS}]|[^\\W{_NO_BLANKS}]+")
-#: A fragment that names a part of a page, such as a comment; a parameter in a fragment names none.
-_PART = re.compile(r"[^=]*[0-9][^=]*")
 
 
 def hash_linked_page(url: str | None) -> int | None:
@@ -44,9 +42,14 @@ def hash_linked_page(url: str | None) -> int | None:
     _, _, path = rest.partition("/")
     if not path.strip("/") and not fragment.startswith("!"):
         return None
-    if fragment and not fragment.startswith("!") and _PART.fullmatch(fragment.partition(":~:")[0]):
+    if fragment and not fragment.startswith("!") and _names_part(fragment.partition(":~:")[0]):
         return None
     return hash_page(url)
+
+
+def _names_part(fragment: str) -> bool:
+    """Whether a fragment names a part of a page, such as a comment; one with a parameter names none."""
+    return "=" not in fragment and not frozenset("0123456789").isdisjoint(fragment)
 
 
 def hash_text(text: str) -> TextPrint | None:

@@ -85,8 +85,9 @@ def test_a_page_of_streams_asks_no_more_of_more_people(people: People, ann: Acto
     assert [asked(call) for call in (page, screen, everything)] == few
     # Subscriptions, feeds, a snapshot, keys, rows and what they share; shares, people, ties; marks. For the
     # tree beside it folders, and what is unread of those whom one follows.
-    # With the tree come the user, whom each page has read before, and the folders.
-    assert [len(names) for names in few] == [10, 13, 12], few
+    # With the tree come the folders. The user says whether copies of an article share a row, and each page
+    # has read the user before; the copies are one command.
+    assert [len(names) for names in few] == [12, 14, 13], few
     assert not any(name.startswith("getMore") for names in few for name in names)
 
 

@@ -36,6 +36,7 @@ _BODY = f"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><chan
 #: What our routes answer with: pages and parts of our templates, counters, two fixed texts, our own files.
 _TYPES = {
     "text/x-opml; charset=utf-8",
+    "text/markdown; charset=utf-8",
     "text/html; charset=utf-8",
     "application/json",
     "text/plain; charset=utf-8",
@@ -101,7 +102,7 @@ def test_H09_answers_are_made_of_templates_json_and_our_own_files(app: Flask) ->
     # What a hub wants to hear again is plain text, visible ASCII, and short: see app.feeds.websub.subscriber.
     # What is exported is written by us and goes out as a file to be kept, never to be shown.
     # Programs get JSON, Atom and plain text, of which no browser makes a document (nosniff).
-    known = {"api.py", "imports.py", "websub.py", "wire.py", "feeds.py", "streams.py", "docs.py"}
+    known = {"api.py", "imports.py", "websub.py", "wire.py", "feeds.py", "streams.py", "docs.py", "notes.py"}
     # Stored files go out in one place, with the policy of H09.
     known.add("media_reply.py")
     # The manifest and the icons of the installed app are made by us.

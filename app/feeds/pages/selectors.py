@@ -30,7 +30,7 @@ _COMPOUND = re.compile(
     |\[\s*(?P<attr>[\w:-]+)\s*(?:(?P<op>[~^$*]?=)\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[\w-]+))\s*)?\]""",
     re.VERBOSE,
 )
-_LAST = re.compile(r"(?:^|\s+|(?<=[\w\])]))@(?P<attr>[\w:-]+)\s*$")
+_LAST = re.compile(r"(?:^|(?<=[\s\w\])]))@(?P<attr>[\w:-]+)$")
 _XSTEP = re.compile(rf"(?P<slash>//|/)?(?P<tag>\*|{_NAME}|\.)(?P<tests>(?:\[[^\[\]]*\])*)")
 _XTEST = re.compile(
     r"""\[\s*(?:(?P<nth>[1-9]\d{0,4})
