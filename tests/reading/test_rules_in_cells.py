@@ -198,5 +198,5 @@ def test_what_a_dead_cell_cant_record_is_missed(
         assert services.mappers.subscriptions.pass_ruled(marks) == {ann.user_id}
     finally:
         second_cell.start()
-    (his,) = services.gateways.subscriptions.find_by_user(bob.user_id, [feed_id])
-    assert his.ruled == 3
+    (bobs,) = services.gateways.subscriptions.find_by_user(bob.user_id, [feed_id])
+    assert bobs.ruled == 3
