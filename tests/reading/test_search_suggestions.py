@@ -10,7 +10,7 @@ from app.bootstrap.services import Services
 from app.errors import InvalidError
 from app.models.accounts.actor import Actor
 from app.models.reading.search import QUERY_MAX, parse_query
-from app.models.reading.suggest import (
+from app.models.reading.suggestions import (
     complete_part,
     find_near_names,
     find_open_part,

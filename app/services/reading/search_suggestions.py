@@ -10,7 +10,7 @@ from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.search import QUERY_MAX
-from app.models.reading.suggest import (
+from app.models.reading.suggestions import (
     STATES,
     NamePart,
     Suggestion,

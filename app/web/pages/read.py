@@ -14,7 +14,7 @@ from app.errors import InvalidError, NotFoundError
 from app.models.accounts import preferences
 from app.models.reading.stream import Article, Page, Show, Sort, StreamKind, StreamQuery, StreamRef, Tree
 from app.models.reading.stream_view import EXPANDED, FIELDS, LIST, StreamView
-from app.models.reading.suggest import Suggestion
+from app.models.reading.suggestions import Suggestion
 from app.models.reading.tag import SavedSearch
 from app.services.reading.full_texts import describe_failure
 from app.web import forms

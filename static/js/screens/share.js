@@ -1,6 +1,6 @@
 // Shares the open or selected entry, with its box. Loads with the first of its keys or buttons.
 import { register } from "../actions.js";
-import { postAgain } from "../again.js";
+import { postAgain } from "../resend.js";
 import * as counts from "../counts.js";
 import { equip, ready, shown, whenOpen } from "../panes.js";
 import { say, toast } from "../toast.js";

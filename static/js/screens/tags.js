@@ -1,7 +1,7 @@
 // Tags of the selected entry: the menu in its article, the labels in its row and the tree. Loads when the menu is
 // first opened by its key, or with the first change.
 import { register } from "../actions.js";
-import { postAgain } from "../again.js";
+import { postAgain } from "../resend.js";
 import * as panes from "../panes.js";
 import { say, toast } from "../toast.js";
 import { t } from "../words.js";
