@@ -31,8 +31,9 @@ class Redis(Server):
             "--unixsocketperm": "600",
             "--dir": str(self.data),
             "--daemonize": "no",
-            # everysec costs nothing measurable here, and a kill -9 loses nothing, because the write precedes
-            # the response (only a crash of the machine can lose a second).
+            # everysec costs nothing measurable here. A kill -9 loses nothing, because the write precedes the
+            # response, unless the disk is so busy that an fsync takes long: then Redis puts writes off for up
+            # to 2 seconds. A crash of the machine can lose as much. MongoDB's data bring lost jobs back.
             "--appendonly": "yes",
             "--appendfsync": "everysec",
             "--save": "",

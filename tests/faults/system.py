@@ -222,6 +222,13 @@ class System:
                     os.kill(self.rng.choice(pids), number)
         return [self._back(part, before, started) for part in parts]
 
+    def wait_written(self) -> None:
+        """Wait until Redis has written all that it has acknowledged, so that a kill can't take it along.
+
+        During a long fsync, Redis acknowledges commands up to 2 seconds before it writes them.
+        """
+        self.wait(lambda: not self.client.info("persistence")["aof_buffer_length"], "Redis has written")
+
     def empty_redis(self) -> float:
         """Take all keys from Redis, kill it, and so let it start empty."""
         self.client.flushall()
@@ -263,6 +270,15 @@ class System:
         with self.changed({"feeds.max_workers": "1"}):
             self.wait(lambda: self._of_feeds() == 1, "one worker for feeds is left")
             yield
+
+    @contextlib.contextmanager
+    def paused(self, *queues: Queue) -> Iterator[None]:
+        """Let nothing be claimed from these queues for the time of a block."""
+        self.client.sadd(redis_keys.PAUSED, *map(str, queues))
+        try:
+            yield
+        finally:
+            self.client.srem(redis_keys.PAUSED, *map(str, queues))
 
     @contextlib.contextmanager
     def changed(self, settings: Mapping[str, str]) -> Iterator[None]:

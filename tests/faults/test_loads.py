@@ -91,14 +91,13 @@ def test_F17_everything_due_at_once_after_a_fall_of_everything(system: System, s
     # Slow enough that all that are asked at once are seen at once.
     server, urls = system.farm.server, system.farm.growing(40 * scale, delay=0.3)
     server.watch("herd", [str(urlsplit(url).hostname) for url in urls])
-    own = [str(Queue.PICTURES), str(Queue.PICTURES_SYSTEM)]  # icons come over connections of their own
-    system.client.sadd(redis_keys.PAUSED, *own)
-    feed_ids = system.subscribe(system.user(), urls)
-    with system.one_worker():
-        system.client.sadd(redis_keys.PAUSED, str(Queue.MAINTENANCE))  # it is for those that come
-        old = _old_job(system)
-        system.kill_everything_below()
-        system.client.srem(redis_keys.PAUSED, str(Queue.MAINTENANCE))
+    # Icons come over connections of their own.
+    with system.paused(Queue.PICTURES, Queue.PICTURES_SYSTEM), system.one_worker():
+        feed_ids = system.subscribe(system.user(), urls)
+        with system.paused(Queue.MAINTENANCE):  # it is for those that come
+            old = _old_job(system)
+            system.wait_written()
+            system.kill_everything_below()
         due = clock.now() - dt.timedelta(hours=6)
         server.forget("herd")
         system.db.feeds.update_many({"_id": {"$in": feed_ids}}, {"$set": {"next_check_at": due}})
@@ -108,7 +107,6 @@ def test_F17_everything_due_at_once_after_a_fall_of_everything(system: System, s
         system.wait(lambda: server.most("herd") >= CONNECTIONS, "all connections were used")
         assert server.most("herd") == CONNECTIONS
         assert [o.error for o in system.services.jobs.await_many([old], 60)] == [None]
-    system.client.srem(redis_keys.PAUSED, *own)
 
 
 def _old_job(system: System) -> Ticket:
