@@ -404,12 +404,82 @@ def test_copies_share_one_row(reader: World, alice: Actor) -> None:
     assert not any(row.copies for row in rows[1:])
 
 
-def test_feeds_and_searches_show_all_copies(reader: World, alice: Actor) -> None:
+def test_feeds_show_all_copies(reader: World, alice: Actor) -> None:
     a, b = reader.feed("a"), reader.feed("b")
     assert "Story in A" in get_titles(load(reader, alice, f"feed/{a}"))
     assert "Story in B" in get_titles(load(reader, alice, f"feed/{b}"))
-    found = load(reader, alice, f"search/{encode_query('story')}")
-    assert get_titles(found) == ["Story in B", "Story in A"]
+
+
+def make_search(query: str) -> str:
+    return f"search/{encode_query(query)}"
+
+
+def test_search_results_show_a_story_once(reader: World, alice: Actor) -> None:
+    for sort in (Sort.NEWEST, Sort.OLDEST, Sort.RELEVANCE):
+        (row,) = page_through(reader, alice, sort, Show.ALL, 50, make_search("story"))
+        assert row.title == ("Story in A" if sort is Sort.OLDEST else row.title)
+        assert [copy.feed_title for copy in row.copies] == ["B" if row.title == "Story in A" else "A"]
+    turn_off(reader, alice)
+    assert get_titles(load(reader, alice, make_search("story"))) == ["Story in B", "Story in A"]
+
+
+@pytest.mark.parametrize(
+    ("query", "titles"),
+    [
+        ('"story in a"', ["Story in A"]),  # the newer copy doesn't match
+        ("story feed:A", ["Story in A"]),
+        ("story -is:starred", ["Story in A"]),
+        ("story is:unread", ["Story in A"]),
+    ],
+)
+def test_a_copy_that_a_search_does_not_find_cannot_stand_for_those_it_finds(
+    reader: World, alice: Actor, query: str, titles: list[str]
+) -> None:
+    ids = get_ids(reader, alice)
+    turn_off(reader, alice)
+    reader.services.reading.set_starred(alice, ids["Story in B"], True)
+    reader.services.reading.mark(alice, [ids["Story in B"]], True)
+    turn_on(reader, alice)
+    assert get_titles(load(reader, alice, make_search(query))) == titles
+
+
+@pytest.mark.parametrize("sort", [Sort.NEWEST, Sort.OLDEST, Sort.RELEVANCE])
+@pytest.mark.parametrize(
+    "query", ["word", "word is:unread", "word -is:starred", "word is:starred", "is:unread"]
+)
+def test_no_page_of_search_results_doubles_or_loses_a_story(
+    world: World, alice: Actor, sort: Sort, query: str
+) -> None:
+    rng = random.Random(f"{sort}{query}")
+    feeds, numbers = [], iter(range(1000))
+    for number in range(6):
+        world.services.subscriptions.subscribe(alice, f"https://f{number}.example.org/feed")
+        feeds.append(world.feed(f"f{number}"))
+    for feed in feeds:
+        pages = rng.sample(range(12), 8)
+        new = []
+        for n, page in zip(numbers, pages, strict=False):
+            # Copies have different lengths, hence relevances, and some lack the word.
+            words = ["word"] * rng.choice([0, 1, 1, 2, 5]) + ["other"] * rng.randrange(40)
+            new.append(
+                write(n, f"{PAGE}{page}", title=f"P{page}", text=" ".join(words), age=rng.randrange(300))
+            )
+        world.store(feed, new)
+    index(world)
+    turn_off(world, alice)
+    every = load(world, alice)
+    world.services.reading.mark(alice, [row.id for row in rng.sample(every, 15)], True)
+    world.services.reading.set_many_starred(alice, [row.id for row in rng.sample(every, 15)], True)
+    ref = make_search(query)
+    wanted = page_through(world, alice, sort, Show.ALL, 100, ref)
+    assert len({row.title for row in wanted}) > 5
+    turn_on(world, alice)
+    for limit in (1, 2, 5, 7, 50):
+        found = page_through(world, alice, sort, Show.ALL, limit, ref)
+        titles = get_titles(found)
+        assert len(set(titles)) == len(titles), "no story twice"
+        assert {row.id for row in found} <= {row.id for row in wanted}, "only what the search finds"
+        assert titles == list(dict.fromkeys(get_titles(wanted))), "each where its first copy is"
 
 
 def test_counts_stay_per_entry(reader: World, alice: Actor) -> None:
@@ -591,9 +661,11 @@ def test_no_page_doubles_or_loses_a_story(
         assert found == list(dict.fromkeys(wanted)), "each where its first copy is"
 
 
-def page_through(world: World, actor: Actor, sort: Sort, show: Show, limit: int) -> list[EntryRow]:
-    """Return all rows of the list of all feeds, in pages of ``limit`` rows."""
-    rows, query = list[EntryRow](), StreamQuery(StreamRef.parse("all"), sort, show=show, limit=limit)
+def page_through(
+    world: World, actor: Actor, sort: Sort, show: Show, limit: int, ref: str = "all"
+) -> list[EntryRow]:
+    """Return all rows of a list, in pages of ``limit`` rows."""
+    rows, query = list[EntryRow](), StreamQuery(StreamRef.parse(ref), sort, show=show, limit=limit)
     with clock.set_source(lambda: NOW):
         for _ in range(100):
             page = world.services.reading.load_page(actor, query)
@@ -604,7 +676,9 @@ def page_through(world: World, actor: Actor, sort: Sort, show: Show, limit: int)
     raise AssertionError("the list has no end")
 
 
-@pytest.mark.parametrize("ref", ["all", "starred", "article", "mark"])
+@pytest.mark.parametrize(
+    "ref", ["all", "starred", "article", "mark", make_search("in"), make_search("in is:starred")]
+)
 def test_stories_cost_at_most_one_more_command_per_page(
     reader: World, alice: Actor, settings: Settings, monkeypatch: pytest.MonkeyPatch, ref: str
 ) -> None:

@@ -2,14 +2,14 @@
 
 The row that represents a group is the one that comes first in the list's order. Nothing is stored for that,
 so the choice is the same on every page of a list. Members that the list lacks, that the user's rules hide or
-that are gone can't represent a group.
+that are gone can't represent a group. In search results, the search engine says which members match.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from app.gateways.reading.stories import StoryGateway
 from app.gateways.reading.streams import Sources
@@ -64,11 +64,13 @@ class ShareGroups:
 
 
 NOTHING = ShareGroups()
-#: Streams in which the copies of an article share one row; feeds and searches show all.
+#: Returns those of some entries that a search finds, in the order of its results.
+Matcher = Callable[[Sequence[EntryKey]], Sequence[EntryKey]]
+#: Streams in which the copies of an article share one row; feeds show all.
 GROUPED = frozenset(
     (
         *(StreamKind.TODAY, StreamKind.ALL, StreamKind.FOLDER, StreamKind.FOLLOWING),
-        *(StreamKind.STARRED, StreamKind.TAG),
+        *(StreamKind.STARRED, StreamKind.TAG, StreamKind.SEARCH),
     )
 )
 
@@ -180,13 +182,19 @@ class GroupingGateway:
             return PageStories(found, listed)
         feed_ids = {member.feed_id for member in members} & snapshot.feeds.keys()
         if mine is None:
-            mine = {s.feed_id: s for s in self._subscriptions.find_by_user(snapshot.user_id, list(feed_ids))}
+            # Those of the rows are needed soon, and one command reads them all.
+            rows = {entry.feed_id for entry in stored.values()}
+            found_ones = self._subscriptions.find_by_user(snapshot.user_id, list(feed_ids | rows))
+            mine = {s.feed_id: s for s in found_ones}
         readable = {f: mine[f] for f in feed_ids if f in mine}
+        shows_hidden = snapshot.ref.kind is StreamKind.SEARCH
         return PageStories(
             found,
             {
                 i: tuple(
-                    m for m in story.members if m.feed_id in readable and is_shown(m, readable[m.feed_id])
+                    m
+                    for m in story.members
+                    if m.feed_id in readable and (shows_hidden or is_shown(m, readable[m.feed_id]))
                 )
                 for i, story in stories.items()
             },
@@ -238,7 +246,9 @@ class GroupingGateway:
         keys: Sequence[EntryKey],
         entries: Mapping[int, Entry],
         shares: Sequence[Share],
+        *,
         stories: PageStories = NO_STORIES,
+        matcher: Matcher | None = None,
     ) -> ShareGroups:
         """Return the groups of the shares and copies on a page.
 
@@ -246,6 +256,7 @@ class GroupingGateway:
             entries: the rows of the page.
             shares: the result of :meth:`find_shares`.
             stories: the result of :meth:`find_stories`.
+            matcher: of the search; required for search results.
         """
         if not keys:
             return NOTHING
@@ -261,7 +272,11 @@ class GroupingGateway:
             for key, root in roots.items()
             if root in by_root
         }
-        first = self._first(snapshot, keys, roots, origins.values(), by_root, stories=stories)
+        groups = self._find_members(snapshot, keys, roots, origins.values(), by_root, stories=stories)
+        if matcher is None:
+            first = _choose_listed(snapshot, groups)
+        else:
+            first = _choose_found(keys, groups, matcher)
         left = frozenset(k.id for k in keys if first.get(roots[k.id], k.id) != k.id)
         folded = sum(roots[i] in stories.listed for i in left)
         copies = {
@@ -271,7 +286,7 @@ class GroupingGateway:
         }
         return ShareGroups(left, folded, copies, sharers, origins)
 
-    def _first(
+    def _find_members(
         self,
         snapshot: Snapshot,
         keys: Sequence[EntryKey],
@@ -280,8 +295,8 @@ class GroupingGateway:
         by_root: Mapping[int, Sequence[Share]],
         *,
         stories: PageStories,
-    ) -> dict[int, int]:
-        """Return root → the key that represents it in this list."""
+    ) -> dict[int, dict[int, EntryKey]]:
+        """Return root → the keys that may represent it, by id."""
         groups: dict[int, dict[int, EntryKey]] = collections.defaultdict(dict)
         for key in keys:
             if roots[key.id] in by_root or roots[key.id] in stories.listed:
@@ -296,13 +311,7 @@ class GroupingGateway:
         for root, members in groups.items():
             for s in by_root.get(root, ()) if snapshot.ref.kind not in MARKED else ():
                 members.setdefault(s.id, EntryKey(s.id, s.feed_id, s.seq, to_millis(s.at)))
-        firsts = {}
-        ranks = {key.id: n for n, key in enumerate(snapshot.ranking or ())} if groups else {}
-        for root, members in groups.items():
-            listed = [place for k in members.values() if (place := _place(snapshot, k, ranks)) is not None]
-            if listed:
-                firsts[root] = min(listed)[-1]
-        return firsts
+        return groups
 
     def find_siblings(
         self, user_id: int, keys: Sequence[EntryKey], choice: StoryChoice, *, is_social: bool
@@ -360,6 +369,40 @@ class GroupingGateway:
 def is_shown(key: EntryKey, mine: Subscription) -> bool:
     """Return whether the user's rules don't hide an entry of a feed; marked as unread again, it's back."""
     return not (mine.hidden.has_seq(key.seq) and mine.state.is_read(key.seq))
+
+
+def _choose_listed(snapshot: Snapshot, groups: Mapping[int, Mapping[int, EntryKey]]) -> dict[int, int]:
+    """Return root → the key that represents it in a list: the first."""
+    firsts = {}
+    ranks = {key.id: n for n, key in enumerate(snapshot.ranking or ())} if groups else {}
+    for root, members in groups.items():
+        listed = [place for k in members.values() if (place := _place(snapshot, k, ranks)) is not None]
+        if listed:
+            firsts[root] = min(listed)[-1]
+    return firsts
+
+
+def _choose_found(
+    keys: Sequence[EntryKey], groups: Mapping[int, Mapping[int, EntryKey]], matcher: Matcher
+) -> dict[int, int]:
+    """Return root → the key that represents it in search results: the first that the search finds.
+
+    The search looks at all members of a group together, whatever page they are on. So each page has the same
+    answer, even if the order of members with almost the same relevance differs from that of the results.
+    """
+    here = {key.id for key in keys}
+    several = {root: members for root, members in groups.items() if len(members) > 1}
+    elsewhere = {i: key for members in several.values() for i, key in members.items() if i not in here}
+    if elsewhere:
+        found = matcher([key for members in several.values() for key in members.values()])
+    else:
+        found = keys  # the page has all members
+    order = {key.id: n for n, key in enumerate(found)}
+    return {
+        root: min(listed, key=order.__getitem__)
+        for root, members in several.items()
+        if (listed := [i for i in members if i in order])
+    }
 
 
 def _drop_repeated(shares: Sequence[Share]) -> list[Share]:

@@ -34,6 +34,7 @@ from app.models.reading.stream import (
 )
 from app.models.reading.tag import Mark
 from app.models.subscriptions.subscription import Subscription
+from app.runtime import identity_map
 from app.runtime.lazy import lazy
 from app.runtime.weighted_cache import WeightedCache
 
@@ -401,9 +402,14 @@ class StreamGateway:
         Args:
             limit: the most ids.
         """
-        found = self._marks.find_marked_keys(
-            user_id, TimeRange(), newest_first=True, limit=limit, tag=tag, noted=noted
-        )
+
+        def _fetch() -> Sequence[EntryKey]:
+            return self._marks.find_marked_keys(
+                user_id, TimeRange(), newest_first=True, limit=limit, tag=tag, noted=noted
+            )
+
+        # A search needs them twice: for its page, and for the copies of the page's entries.
+        found = identity_map.find_once("marks", "latest", (user_id, tag, noted, limit), _fetch)
         return {key.id for key in found}
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.grouping import GroupingGateway, ShareGroups, is_shown
+from app.gateways.reading.grouping import GroupingGateway, Matcher, ShareGroups, is_shown
 from app.gateways.reading.streams import KeyPage, Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
@@ -212,7 +213,13 @@ class PageMaker:
         stories = self._gathering.find_stories(snapshot, stored, choice, mine)
         shares = self._gathering.find_shares(snapshot, stored, people, stories)
         found = self._entries.join_shares(snapshot.user_id, stored, with_bodies=with_bodies)
-        return Rows(page, found, self._gathering.group_shares(snapshot, page.keys, found, shares, stories))
+        matcher: Matcher | None = None
+        if snapshot.ref.kind is StreamKind.SEARCH:
+            matcher = functools.partial(self._finder.find_matching, snapshot)
+        groups = self._gathering.group_shares(
+            snapshot, page.keys, found, shares, stories=stories, matcher=matcher
+        )
+        return Rows(page, found, groups)
 
     def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, with_bodies: bool) -> Page:
         """Turn keys into rows with names, excerpts and the current marks.

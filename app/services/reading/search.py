@@ -109,7 +109,7 @@ class EntrySearch:
         if query.is_empty:
             return KeyPage([], None, None)
         wanted = self._wanted(snapshot, query)
-        if snapshot.sort is Sort.RELEVANCE and query.terms:
+        if _is_ranked(snapshot, query):
             return self._load_ranked(snapshot, query, wanted, cursor, limit)
         found = SearchResult([], (cursor.at, cursor.id) if cursor else None)
         keys: list[EntryKey] = []
@@ -142,6 +142,20 @@ class EntrySearch:
             if keys or time.monotonic() >= end:
                 cursor = Cursor(Segment.FIRST, *after, seen=after[0])
                 return KeyPage(keys, cursor, None, notes=found.notes)
+
+    def find_matching(self, snapshot: Snapshot, keys: Sequence[EntryKey]) -> list[EntryKey]:
+        """Return those of these entries that the search finds, in the order of its results.
+
+        Limited to entries, the engine reads only these.
+        """
+        query = parse_query(snapshot.ref.query)
+        wanted = self._wanted(snapshot, query)
+        ids = frozenset(key.id for key in keys)
+        ids = ids if wanted.ids is None else ids & wanted.ids
+        if query.is_empty or not ids:
+            return []
+        among = dataclasses.replace(wanted, ids=ids, by_relevance=_is_ranked(snapshot, query))
+        return self._filtered(snapshot, query, self._search.find(among, len(ids) + 1))
 
     def add_snippets(self, page: Page, ref: StreamRef) -> Page:
         """Replace the excerpts of rows whose beginning has no search term by a snippet with the term."""
@@ -209,6 +223,10 @@ class EntrySearch:
                 bad |= {i for i, mark in marks.items() if mark.noted}
             keys = [k for k in keys if k.id not in bad]
         return keys
+
+
+def _is_ranked(snapshot: Snapshot, query: SearchQuery) -> bool:
+    return snapshot.sort is Sort.RELEVANCE and bool(query.terms)
 
 
 def _may(feed: SourceFeed, query: SearchQuery) -> bool:

@@ -78,7 +78,7 @@ class EntrySummary(Shape, frozen=True):
 
     `html`: sanitized full text, if `whole` was requested; null if the text is too long for a list. `at`: the
     time that lists are sorted by. `lost`: why the shared entry can't be shown. `copies`: the same article in
-    your other feeds; they have no rows of their own here, and marks reach all.
+    your other feeds; they have no rows of their own here, also in search results, and marks reach all.
     """
 
     id: Id
