@@ -786,6 +786,9 @@ class Settings:
     rule_preview_entries: int = _row(
         1000, "Newest entries that the preview of a rule considers", _between(10, 5000)
     )
+    rule_full_texts: int = _row(
+        100, "Full texts that the rules of one user may request in one run over entries", _between(1, 1000)
+    )
     rule_preview_rows: int = _row(20, "Matching entries that the preview of a rule shows", _between(1, 200))
     playback_max: int = _row(500, "Positions in recordings that are kept per user", _between(1, 100_000))
     statistics_days: int = _row(400, "Days of reading statistics that are kept per user", _between(31, 3650))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from app.bootstrap.entries import EntryServices
 from app.bootstrap.media import MediaServices
 from app.bootstrap.notifications import NotificationServices
 from app.feeds.websub import subscriber
@@ -18,12 +19,11 @@ from app.services.feeds.pull import PullService
 from app.services.feeds.refresh_requests import RefreshRequests
 from app.services.feeds.retention_budget import RetentionBudgetService
 from app.services.feeds.websub import WebsubService
-from app.services.reading.full_texts import FullTextService
 from app.services.reading.reopening import ReopenService
 from app.services.sharing.secrecy import SecrecyService
 
 
-class FeedServices(NotificationServices, MediaServices):
+class FeedServices(EntryServices, NotificationServices, MediaServices):
     """The services of feeds."""
 
     @lazy
@@ -95,20 +95,6 @@ class FeedServices(NotificationServices, MediaServices):
         g = self.gateways
         return ChapterService(
             g.chapters, g.entries, self.jobs, budget=self.budget, fetch_budget=self.fetch_budget
-        )
-
-    @lazy
-    def full_texts(self) -> FullTextService:
-        """Full texts of entries; for workers, too."""
-        return FullTextService(
-            self.gateways.full_texts,
-            self.gateways.robots,
-            self.gateways.entries,
-            self.jobs,
-            limiter=self.limiter,
-            budget=self.budget,
-            fetch_budget=self.fetch_budget,
-            settings=self.settings,
         )
 
     @lazy

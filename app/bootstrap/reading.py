@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.bootstrap.entries import EntryServices
 from app.bootstrap.media import MediaServices
 from app.bootstrap.notifications import NotificationServices
 from app.runtime.lazy import lazy
@@ -25,7 +26,7 @@ from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
 
 
-class ReadingServices(NotificationServices, MediaServices):
+class ReadingServices(EntryServices, NotificationServices, MediaServices):
     """The services of reading."""
 
     @lazy
@@ -156,14 +157,25 @@ class ReadingServices(NotificationServices, MediaServices):
     def rule_runner(self) -> RuleRunner:
         """Rules on new entries; for workers and the updater."""
         return RuleRunner(
-            self.gateways.rules, self.events, self.notifier.notify_rule, self.notifier.notify_search
+            self.gateways.rules,
+            self.events,
+            self.notifier.notify_rule,
+            self.notifier.notify_search,
+            request_texts=self.full_texts.request_matches,
         )
 
     @lazy
     def rule_runs(self) -> RuleRunService:
         """Runs of rules over past entries; for workers and the updater, too."""
         g = self.gateways
-        return RuleRunService(g.rule_runs, g.rules, self.jobs, self.events, self.search)
+        return RuleRunService(
+            g.rule_runs,
+            g.rules,
+            self.jobs,
+            self.events,
+            self.search,
+            request_texts=self.full_texts.request_matches,
+        )
 
     @lazy
     def tags(self) -> TagService:

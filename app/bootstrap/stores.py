@@ -669,6 +669,7 @@ class Gateways:
             limit=settings.rules_max,
             preview_entries=settings.rule_preview_entries,
             preview_rows=settings.rule_preview_rows,
+            texts=settings.rule_full_texts,
         )
         self.rule_runs = RuleRunGateway(
             cells=cells,

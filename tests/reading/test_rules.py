@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import random
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.errors import ConflictError, NotFoundError
 from app.models.accounts.actor import Actor
+from app.models.jobs.jobs import Job, Queue, Task
 from app.models.reading.rules import Rule, RuleMarks
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.models.subscriptions.folder import FolderEditMode
@@ -400,3 +402,67 @@ def test_new_entries_that_a_rule_hides_are_not_announced(services: Services) -> 
         RuleMarks(ann.user_id, feed_id, 0, 0, read=(1, 2, 3), hidden=(1, 2, 3))
     )
     assert services.reading.count_newer(ann, snapshot) == 3
+
+
+class _Recorder:
+    """Keeps the jobs that are queued."""
+
+    def __init__(self) -> None:
+        self.jobs = list[Job]()
+
+    def enqueue_many(self, jobs: Sequence[Job]) -> None:
+        self.jobs += jobs
+
+    def take_entries(self) -> list[int]:
+        """Return and forget the entries whose pages were requested."""
+        found = [job.args["entry_id"] for job in self.jobs]
+        assert all(job.task is Task.FULL_TEXT and job.args["ahead"] for job in self.jobs)
+        assert all(job.queue is Queue.ARTICLES_SYSTEM for job in self.jobs)
+        self.jobs = []
+        return found
+
+
+def _record_texts(services: Services) -> _Recorder:
+    recorder = _Recorder()
+    services.full_texts._jobs = recorder  # type: ignore[assignment]
+    return recorder
+
+
+def test_a_rule_fetches_whole_texts_once_for_all_readers(services: Services) -> None:
+    ann, bob = add_user(services, "ann"), add_user(services, "bob")
+    feed_id, recorder = _both_subscribe(services, [ann, bob]), _record_texts(services)
+    for actor in (ann, bob):
+        services.rules.save(actor, Rule(0, "", "climate", full_text=True))
+    bring(services, feed_id, "Climate one", "Football", "Climate two")
+    _try(services)
+    entries = services.mappers.entries.find_range(feed_id, 0, 1 << 40, 1000)
+    wanted = sorted(entry.id for entry in entries if "Climate" in entry.title)
+    assert recorder.take_entries() == wanted
+    _try(services)
+    assert recorder.take_entries() == []
+    # Nobody has chosen full texts for the feed, and the job fetches the page nonetheless.
+    assert not services.gateways.full_texts.find_wanted([feed_id])
+    for _ in range(3):
+        services.mappers.feeds.record_gain(feed_id, has_gain=False)
+    bring(services, feed_id, "Climate three")
+    _try(services)
+    assert recorder.take_entries() == []
+
+
+def test_a_rule_fetches_only_so_many_whole_texts_in_a_run(services: Services) -> None:
+    ann = add_user(services)
+    feed_id, recorder = subscribe(services, ann), _record_texts(services)
+    bring(services, feed_id)
+    services.gateways.rules.texts_max = 3
+    rule = services.rules.save(ann, Rule(0, "", "climate", full_text=True))
+    bring(services, feed_id, *[f"Climate {n}" for n in range(5)])
+    assert services.rules.preview(ann, rule).texts == 3
+    _try(services)
+    entries = services.mappers.entries.find_range(feed_id, 0, 1 << 40, 1000)
+    assert recorder.take_entries() == sorted(entry.id for entry in entries)[:3]
+    bring(services, feed_id, *[f"Climate {n}" for n in range(7)])
+    _try(services)
+    assert len(recorder.take_entries()) == 2
+    _run_over_past(services, ann, dataclasses.replace(rule, id=0))
+    newest = services.reading.load_page(ann, StreamQuery(StreamRef(StreamKind.FEED, feed_id))).rows
+    assert recorder.take_entries() == sorted(row.id for row in newest[:3])

@@ -102,6 +102,10 @@ def test_the_preview_stores_nothing(ann: Visitor, actor: Actor, services: Servic
     assert "1 of your last 2 entries" in preview.text
     assert [a.text for a in preview.select("li a")] == ["Football now"]
     assert page.select_one(f"option[value='feed/{feed_id}'][selected]")
+    assert "full texts" not in preview.text
+    assert "full texts of new matches are fetched, at most 100" in (
+        ann.post("/settings/rules", {**form, "full_text": "1"}).text
+    )
     assert _rule_ids(services, actor) == []
 
 
@@ -136,7 +140,9 @@ def test_rules_travel_as_a_file(ann: Visitor, actor: Actor, services: Services) 
     feed_id = subscribe(services, actor)
     folder = services.folders.create(actor, "News")
     rules = (
-        Rule(0, "Mine", "football", (feed_id,), (folder.id,), hide=True, tag="sport", stop=True),
+        Rule(
+            0, "Mine", "football", (feed_id,), (folder.id,), hide=True, full_text=True, tag="sport", stop=True
+        ),
         Rule(0, "Off", "chess", star=True, enabled=False),
     )
     saved = [services.rules.save(actor, rule) for rule in rules]

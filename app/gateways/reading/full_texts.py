@@ -15,7 +15,7 @@ from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.fetched import Fetched
-from app.models.reading.entry import Entry
+from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.full_text import (
     GAIN,
     MIN_WORDS,
@@ -79,6 +79,18 @@ class FullTextGateway:
             for feed_id in sorted(self.find_wanted(list(new)))
             for entry_id in self._entries.find_without_full(feed_id, min(new[feed_id], limit))
         ]
+
+    def find_pages_without_text(self, keys: Sequence[EntryKey]) -> list[tuple[int, int]]:
+        """Return (feed, entry) of those whose pages are worth a request; for shares, of their roots."""
+        found = [self.find(key.feed_id, key.id) for key in keys]
+        roots = [
+            self.find(one.of.feed_id, one.of.entry_id) if one.of and one.of.entry_id != one.id else one
+            for one in found
+            if one is not None
+        ]
+        pages = {(e.feed_id, e.id) for e in roots if e is not None and e.full is None and self.find_page(e)}
+        useless = self._feeds.find_without_gain(list({feed for feed, _ in pages}), MISSES) if pages else set()
+        return sorted(page for page in pages if page[0] not in useless)
 
     def find(self, feed_id: int, entry_id: int) -> Entry | None:
         """Return an entry as stored."""

@@ -45,6 +45,7 @@ from app.models.reading.rules import (
     has_extras,
     is_feed_match,
     is_in_scope,
+    parse_condition,
 )
 from app.models.reading.search import SearchRequest
 from app.models.reading.tag import SavedSearch
@@ -84,6 +85,7 @@ class RuleGateway(RuleMapper):
     Args:
         preview_entries: newest entries that a preview considers.
         preview_rows: matches that it shows.
+        texts: most full texts that the rules of a user may request in one run.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class RuleGateway(RuleMapper):
         limit: int,
         preview_entries: int,
         preview_rows: int,
+        texts: int,
     ) -> None:
         super().__init__(cells)
         self._users, self._changes = users, changes
@@ -112,6 +115,7 @@ class RuleGateway(RuleMapper):
         self._cards, self._folders, self._stored, self._entries = feeds, folders, stored, entries
         self._searches = searches
         self._tags, self._streams, self._merger, self._indexing = tags, streams, merger, indexing
+        self.texts_max = texts
         self._most, self._preview_entries, self._preview_rows = limit, preview_entries, preview_rows
 
     # -- editing
@@ -334,12 +338,26 @@ class RuleGateway(RuleMapper):
     def preview(self, user_id: int, rule: Rule, condition: Condition, engine: SearchPort) -> RulePreview:
         """Return which of the newest entries a rule would match, if it were the only one."""
         sources = self.select_sources(user_id, rule, condition)
-        feeds = list(sources.feeds.values())
-        keys = self._merger.merge_keys(feeds, KeyRequest(self._preview_entries)) if feeds else []
-        found, total, is_partial = self._match(user_id, keys, sources, condition, engine)
+        found, total, is_partial = self._find_newest(user_id, sources, condition, engine)
         shown = self._entries.find_rows(user_id, found[: self._preview_rows])
         rows = [(shown[key.id], sources.get_title(key.feed_id)) for key in found if key.id in shown]
-        return RulePreview(len(found), total, tuple(rows), is_partial)
+        return RulePreview(
+            len(found), total, tuple(rows), is_partial, texts=self.texts_max if rule.full_text else 0
+        )
+
+    def find_newest_matches(self, user_id: int, rule: Rule, engine: SearchPort) -> list[EntryKey]:
+        """Return the newest entries that a rule matches, as its preview finds them, newest first."""
+        condition = parse_condition(rule.query)
+        sources = self.select_sources(user_id, rule, condition)
+        return self._find_newest(user_id, sources, condition, engine)[0]
+
+    def _find_newest(
+        self, user_id: int, sources: Sources, condition: Condition, engine: SearchPort
+    ) -> tuple[list[EntryKey], int, bool]:
+        """Return what :meth:`_match` finds among the newest entries of feeds."""
+        feeds = list(sources.feeds.values())
+        keys = self._merger.merge_keys(feeds, KeyRequest(self._preview_entries)) if feeds else []
+        return self._match(user_id, keys, sources, condition, engine)
 
     def select_sources(self, user_id: int, rule: Rule, condition: Condition) -> Sources:
         """Return the user's feeds that a rule is for."""

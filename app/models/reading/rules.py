@@ -36,7 +36,7 @@ from app.models.reading.tokenizer import fold_text, split_text, split_words
 from app.runtime.lazy import lazy
 
 #: Actions that a rule can have besides a tag, in the order of the editor.
-ACTIONS = ("read", "star", "hide", "highlight", "notify")
+ACTIONS = ("read", "star", "hide", "highlight", "notify", "full_text")
 #: Days for which matches are counted.
 COUNTED_DAYS = 30
 #: Most regular expressions of a condition.
@@ -56,6 +56,7 @@ class Rule:
         id: unique among the user's rules.
         query: the condition.
         feeds, folders: ids; the rule is for entries of these feeds and folders. Both empty: for all feeds.
+        full_text: the full texts of its entries are fetched.
         tag: a tag to add; empty: none.
         stop: rules below this one aren't tried on its entries.
     """
@@ -70,6 +71,7 @@ class Rule:
     hide: bool = False
     highlight: bool = False
     notify: bool = False
+    full_text: bool = False
     tag: str = ""
     stop: bool = False
     enabled: bool = True
@@ -500,12 +502,14 @@ class RulePreview:
         count: matches among the ``total`` newest entries of the rule's feeds.
         rows: the newest matches, with the titles of their feeds.
         is_partial: the search index isn't complete yet, so matches may be missing.
+        texts: most full texts that the rule fetches at once; 0: it fetches none.
     """
 
     count: int
     total: int
     rows: tuple[tuple[Entry, str], ...]
     is_partial: bool = False
+    texts: int = 0
 
 
 class RunState(enum.StrEnum):

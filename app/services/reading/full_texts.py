@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -17,7 +17,7 @@ from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from app.models.feeds.hosts import parse_host
 from app.models.jobs.jobs import Job, Queue, Task
-from app.models.reading.entry import Entry
+from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.full_text import NO_STORE, ROBOTS, FullText
 from app.ports import FetchStreamer, HostBudget, JobPort
 from app.services.access import Limiter, require_permission, throttle
@@ -111,13 +111,16 @@ class FullTextService:
         """Let the pages of new entries be fetched (feed → their number), where someone reads full texts."""
         with contextlib.suppress(StoreError):  # opening an entry requests its page again
             pages = self._full_texts.find_new_pages(new, AHEAD_MAX) if new else ()
-            jobs = [
-                Job(
-                    Task.FULL_TEXT, {"feed_id": feed, "entry_id": entry, "ahead": True}, Queue.ARTICLES_SYSTEM
-                )
-                for feed, entry in pages
-            ]
-            self._jobs.enqueue_many(jobs)
+            self._jobs.enqueue_many([_make_ahead_job(*page) for page in pages])
+
+    def request_matches(self, keys: Sequence[EntryKey]) -> None:
+        """Let the pages of entries be fetched that rules have matched; of shares, those of their roots.
+
+        These are the same jobs as for readers of full texts, so a page is fetched once for all.
+        """
+        with contextlib.suppress(StoreError):  # opening an entry requests its page again
+            pages = self._full_texts.find_pages_without_text(keys)
+            self._jobs.enqueue_many([_make_ahead_job(*page) for page in pages])
 
     async def fetch(
         self,
@@ -139,7 +142,7 @@ class FullTextService:
         url = texts.find_page(entry) if entry else None
         if entry is None or url is None or not texts.is_due(entry, clock.now()):
             return {"error": None}
-        if ahead and (entry.full is not None or not texts.find_wanted([feed_id])):
+        if ahead and (entry.full is not None or not texts.has_gain(feed_id)):
             return {"error": None}
         full = await self._fetch(entry, url, fetcher, ahead=ahead, attempts=attempts)
         log.info("full_text_fetched", error=full.error, ahead=ahead)
@@ -194,6 +197,11 @@ class FullTextService:
         if self._fetch_budget.is_spent(clock.now()):
             return self._settings.full_text_patience + 1
         return max(*self._budget.find_pauses([host]), *self._budget.take_tokens([host], urgent=urgent))
+
+
+def _make_ahead_job(feed_id: int, entry_id: int) -> Job:
+    args = {"feed_id": feed_id, "entry_id": entry_id, "ahead": True}
+    return Job(Task.FULL_TEXT, args, Queue.ARTICLES_SYSTEM)
 
 
 def describe_failure(full: FullText) -> str | None:

@@ -33,6 +33,10 @@ USER_SECONDS, ENTRY_SECONDS = 2.0, 0.02
 Notify = Callable[[int, int, int, dt.datetime, int], None]
 
 
+#: Called with entries whose full texts rules want.
+RequestTexts = Callable[[Sequence[EntryKey]], None]
+
+
 class NotifySearch(Protocol):
     """Notifies a user of entries of a feed that a saved search finds."""
 
@@ -53,6 +57,7 @@ class _Round:
         is_begun: a reader's rules were tried, so the next run goes on from another place.
         open_feed: the feed at which the round ended before its last reader.
         left: by user, the seconds that their rules may still take.
+        texts: by user, the full texts that were requested. requested: ids of the entries.
     """
 
     now: dt.datetime
@@ -61,6 +66,8 @@ class _Round:
     is_begun: bool = False
     open_feed: FeedNews | None = None
     left: dict[int, float] = dataclasses.field(default_factory=dict)
+    texts: Counter[int] = dataclasses.field(default_factory=Counter)
+    requested: set[int] = dataclasses.field(default_factory=set)
     rules: Mapping[int, ReaderRules] = dataclasses.field(default_factory=dict)
     titles: Mapping[int, str] = dataclasses.field(default_factory=dict)
     is_missed: bool = False
@@ -77,12 +84,19 @@ class RuleRunner:
     Args:
         notify: notifies a user of new entries of a feed; repeated with the same place, it adds what is new.
         notify_search: the same for entries of a feed that a saved search finds.
+        request_texts: lets the pages of entries be fetched; a repeat changes nothing.
     """
 
     def __init__(
-        self, gateway: RuleGateway, events: EventPort, notify: Notify, notify_search: NotifySearch
+        self,
+        gateway: RuleGateway,
+        events: EventPort,
+        notify: Notify,
+        notify_search: NotifySearch,
+        *,
+        request_texts: RequestTexts,
     ) -> None:
-        self._gateway, self._events = gateway, events
+        self._gateway, self._events, self._request_texts = gateway, events, request_texts
         self._notify, self._notify_search = notify, notify_search
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
@@ -188,6 +202,7 @@ class RuleRunner:
             try:
                 if found:
                     work.done["matches"] += len(found)
+                    self._want_texts(reader.user_id, found, work)
                     self._apply(feed, reader, upto, found, work.now)
                 else:
                     passed.append((reader, upto))
@@ -220,6 +235,16 @@ class RuleRunner:
             left += ENTRY_SECONDS - (time.thread_time() - start)
         work.left[reader.user_id] = min(left, USER_SECONDS)
         return [one for one in judged if not one.verdict.is_empty]
+
+    def _want_texts(self, user_id: int, found: Sequence[Judged], work: _Round) -> None:
+        """Request the full texts of a user's entries, as many as one run may; once for all users."""
+        wanted = [one.key for one in found if "full_text" in one.verdict.actions]
+        wanted = wanted[: max(0, self._gateway.texts_max - work.texts[user_id])]
+        work.texts[user_id] += len(wanted)
+        new = [key for key in wanted if key.id not in work.requested]
+        work.requested.update(key.id for key in new)
+        if new:
+            self._request_texts(new)
 
     def _apply(
         self, feed: FeedNews, reader: RuledReader, upto: int, found: Sequence[Judged], now: dt.datetime

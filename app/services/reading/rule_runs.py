@@ -18,6 +18,7 @@ from app.models.jobs.jobs import Job, Queue, Task
 from app.models.reading.rules import RuleRun, RunPart, RunState
 from app.ports import EventPort, JobPort, SearchPort
 from app.services.access import require_permission
+from app.services.reading.rule_runner import RequestTexts
 
 log = logs.get(__name__)
 
@@ -37,7 +38,10 @@ class RuleRunService:
         jobs: JobPort,
         events: EventPort,
         engine: SearchPort,
+        *,
+        request_texts: RequestTexts,
     ) -> None:
+        self._request_texts = request_texts
         self._runs, self._rules, self._jobs = runs, rules, jobs
         self._events, self._engine = events, engine
 
@@ -120,6 +124,9 @@ class RuleRunService:
     def _run(self, user_id: int, run: RuleRun, is_over: Callable[[], bool]) -> None:
         if run.state is not RunState.RUNNING:
             return
+        if run.rule.full_text and (run.feed_id, run.after) == (0, 0):
+            newest = self._rules.find_newest_matches(user_id, run.rule, self._engine)
+            self._request_texts(newest[: self._rules.texts_max])
         for feed in self._runs.find_feeds(user_id, run.rule):
             if feed.card.id < run.feed_id or (feed.card.id == run.feed_id and run.after == END):
                 continue

@@ -41,6 +41,7 @@ class RuleForm:
     hide: bool = False
     highlight: bool = False
     notify: bool = False
+    full_text: bool = False
     tag: str = declare_text(max=256, default="")
     stop: bool = False
     enabled: bool = False

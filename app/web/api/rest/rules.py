@@ -26,7 +26,8 @@ class NewRule(Body, frozen=True):
 
     `query`: the condition, in the search language and with `url:`, `lang:`, `longer:` and `/regex/`. `feeds`,
     `folders`: the rule is for their entries; both empty: for all feeds. `read`, `star`, `hide` (from lists),
-    `highlight`, `notify`, `tag` (its name): the actions. `stop`: rules below aren't tried on its entries.
+    `highlight`, `notify`, `full_text` (it is fetched), `tag` (its name): the actions. `stop`: rules below
+    aren't tried on its entries.
     """
 
     name: Annotated[str, Meta(max_length=128)] = ""
@@ -38,6 +39,7 @@ class NewRule(Body, frozen=True):
     hide: bool = False
     highlight: bool = False
     notify: bool = False
+    full_text: bool = False
     tag: Annotated[str, Meta(max_length=256)] = ""
     stop: bool = False
     enabled: bool = True
@@ -56,6 +58,7 @@ class Rule(Shape, frozen=True):
     hide: bool
     highlight: bool
     notify: bool
+    full_text: bool
     tag: str
     stop: bool
     enabled: bool
@@ -134,6 +137,7 @@ _RULE = add_example(
         hide=True,
         highlight=False,
         notify=False,
+        full_text=False,
         tag="",
         stop=False,
         enabled=True,

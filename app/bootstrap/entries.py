@@ -1,0 +1,25 @@
+"""Builds the services that work on single entries, for readers and for jobs."""
+
+from __future__ import annotations
+
+from app.bootstrap.base import Base
+from app.runtime.lazy import lazy
+from app.services.reading.full_texts import FullTextService
+
+
+class EntryServices(Base):
+    """The services of single entries."""
+
+    @lazy
+    def full_texts(self) -> FullTextService:
+        """Full texts of entries; for workers, too."""
+        return FullTextService(
+            self.gateways.full_texts,
+            self.gateways.robots,
+            self.gateways.entries,
+            self.jobs,
+            limiter=self.limiter,
+            budget=self.budget,
+            fetch_budget=self.fetch_budget,
+            settings=self.settings,
+        )
