@@ -25,7 +25,7 @@ def test_the_password_that_was_made_is_accessible_everywhere(site: Site, visit: 
     page.goto("/settings/apps?app=unread")
     page.get_by_role("button", name="Create app password").click()
     expect(page.locator("#made")).to_be_visible()
-    page.locator(".revoke summary").click()
+    page.locator(".ask summary").click()
     for size in SIZES:
         _unroll(page, size)
         assert list(_faults(page)) == []
@@ -63,7 +63,7 @@ def test_revoking_takes_two_steps_with_keys_alone(site: Site, visit: Visit) -> N
     page.get_by_role("button", name="Create app password").press("Enter")
     # It takes the focus when its script comes, which may be just before the key.
     expect(page.locator("#made h2")).to_be_focused()
-    page.locator(".revoke summary").press("Enter")
+    page.locator(".ask summary").press("Enter")
     page.get_by_role("button", name="Revoke permanently").press("Enter")
     expect(page.locator(".toast")).to_contain_text("Revoked")
     assert site.services.tokens.list_tokens(ann) == []
@@ -77,7 +77,7 @@ def test_without_a_script_all_of_it_works(site: Site, visit: Visit) -> None:
     page.get_by_role("button", name="Create app password").click()
     assert len(page.locator("#v-secret").inner_text()) == 24
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
-    page.locator(".revoke summary").click()
+    page.locator(".ask summary").click()
     page.get_by_role("button", name="Revoke permanently").click()
     assert site.services.tokens.list_tokens(ann) == []
     page.goto("/check")

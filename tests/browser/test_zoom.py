@@ -41,6 +41,19 @@ def _screens(filled: demo.Demo) -> dict[str, str]:
         "feed": f"/feeds/{next(iter(filled.feeds.values()))}",
         "discover": "/discover",
         "settings": "/settings",
+        **{
+            f"settings {name}": f"/settings/{name}"
+            for name in ("reading", "display", "sharing", "notifications", "apps", "files", "account")
+        },
+        "statistics": "/settings/statistics",
+        "subscriptions": "/subscriptions",
+        "imports": "/imports",
+        "people": "/people",
+        "pack": "/packs/science",
+        **{
+            f"admin {name or 'overview'}": f"/admin/{name}".rstrip("/")
+            for name in ("", "feeds", "users", "jobs", "media", "moderation", "settings")
+        },
     }
 
 
@@ -68,6 +81,7 @@ def test_enlarged_pages_lose_nothing_and_scroll_in_one_direction(
     for name, path in _screens(filled).items():
         page.goto(path)
         check(name)
+    page.goto("/settings")
     page.locator("input[type=search]:visible").first.fill("file")
     expect(page.get_by_role("link", name="Your files Files")).to_be_visible()
     check("settings search")

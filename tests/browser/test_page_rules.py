@@ -1,0 +1,131 @@
+"""Rules of all pages beside the reader: titles in one place, forms of one width, questions before deeds."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app import clock
+from app.config import Settings
+from tests.browser.conftest import Site, log_in
+from tests.browser.screens import SCREENS, Screen
+from tests.support import demo
+
+Visit = Callable[..., Page]
+#: Pages of text and forms, of one who is logged in.
+PAGES = (
+    "add",
+    "admin-feeds",
+    "admin-job",
+    "admin-jobs",
+    "admin-media",
+    "admin-moderation",
+    "admin-server",
+    "admin-user",
+    "admin-users",
+    "apps-clients",
+    "feed",
+    "import-report",
+    "imports",
+    "lists",
+    "notifications",
+    "pack",
+    "packs",
+    "people",
+    "report",
+    "save",
+    "settings-account",
+    "settings-apps",
+    "settings-files",
+    "settings-notifications",
+    "settings-privacy",
+    "settings-reading",
+    "settings-sessions",
+    "settings-sharing",
+    "share-target",
+    "statistics",
+    "subscriptions",
+    "tags",
+    "welcome",
+)
+#: Pixels from the top of the window to a title, by what stands above it.
+TITLE, BELOW_NAVIGATION = (36, 48), (80, 130)
+#: The widest field of a form, in pixels. Fields above tables filter them.
+FIELD = 690
+#: Ends of addresses that take something away.
+AWAY = re.compile(r"/(remove|revoke|delete|drop|unsubscribe|disable|dismiss|statistics)$")
+#: Those that need no question: each can be undone or done again, or takes nothing that is not elsewhere.
+MILD = re.compile(
+    r"/imports/\d+/unsubscribe|/imports/lists/\d+/delete|/settings/(avatar|devices)/remove"
+    r"|/settings/rules/\d+/delete|/tags/\d+/delete|/searches/\d+/delete|/folders/\d+/delete|/people/dismiss"
+    r"|/admin/moderation/dismiss|/admin/users/\d+/disable"
+)
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Sessions that outlive the clock of these tests, and short lists."""
+    return dataclasses.replace(settings, session_idle=10**9, session_max=10**9, page_size=8)
+
+
+@pytest.fixture(autouse=True)
+def _then() -> Iterator[None]:
+    with clock.set_source(lambda: demo.NOW):
+        yield
+
+
+def _show(page: Page, filled: demo.Demo) -> Iterator[Screen]:
+    for screen in SCREENS:
+        if screen.name in PAGES:
+            screen.show(page, filled)
+            yield screen
+
+
+@pytest.mark.long
+def test_pages_have_one_place_for_titles_one_width_of_forms_and_ask_before_they_delete(
+    site: Site, visit: Visit
+) -> None:
+    filled = demo.fill(site.services)
+    page = visit()
+    log_in(page, "ann")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    wrong: list[str] = []
+    for screen in _show(page, filled):
+        title = page.locator("h1:visible")
+        expect(title).to_have_count(1)
+        top = title.evaluate("(h1) => h1.getBoundingClientRect().top + scrollY")
+        low, high = BELOW_NAVIGATION if page.locator(".admin-nav").count() else TITLE
+        if not low <= top <= high:
+            wrong.append(f"{screen.name}: the title is at {top}")
+        widths = page.locator("main .field > .input:visible").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().width)"
+        )
+        if max(widths, default=0) > FIELD:
+            wrong.append(f"{screen.name}: a field is {max(widths)} wide")
+        actions = page.locator("main form[method=post]").evaluate_all(
+            "(all) => all.filter((one) => !one.closest('details')).map((one) => one.getAttribute('action'))"
+        )
+        wrong += [f"{screen.name}: {a} doesn't ask" for a in actions if AWAY.search(a) and not MILD.match(a)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_question_opens_and_answers_by_keyboard(site: Site, visit: Visit) -> None:
+    """Turning the statistics off deletes them: Enter opens the question, Tab leads to its answer."""
+    demo.fill(site.services)
+    page = visit()
+    log_in(page, "ann")
+    page.goto("/settings/statistics")
+    yes = page.get_by_role("button", name="Turn off and delete", exact=True)
+    expect(yes).to_be_hidden()
+    page.locator(".ask summary").focus()
+    page.keyboard.press("Enter")
+    expect(yes).to_be_visible()
+    expect(page.get_by_text("It can't be undone.")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(yes).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("form[action='/settings/statistics'] [name=on]")).to_have_value("1")
