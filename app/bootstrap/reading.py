@@ -8,6 +8,7 @@ from app.bootstrap.notifications import NotificationServices
 from app.runtime.lazy import lazy
 from app.services.reading.ahead import AheadService
 from app.services.reading.auto_read import AutoReadService
+from app.services.reading.copy_marks import CopyMarks
 from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
@@ -75,7 +76,7 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
     def stories(self) -> StoryService:
         """Copies of one article in several feeds."""
         g = self.gateways
-        return StoryService(g.stories, g.grouping, g.entries, g.accounts)
+        return StoryService(g.stories, g.grouping, g.entries, g.accounts, g.subscriptions)
 
     @lazy
     def auto_read(self) -> AutoReadService:
@@ -105,6 +106,23 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
             g.changes,
             g.undo_history,
             self.events,
+            stories=self.stories,
+            copy_marks=self.copy_marks,
+            undo_ttl=self.settings.undo_ttl,
+        )
+
+    @lazy
+    def copy_marks(self) -> CopyMarks:
+        """Marks of the copies of what a mass mark has read."""
+        g = self.gateways
+        return CopyMarks(
+            self.stories,
+            g.entries,
+            g.read_marks,
+            g.changes,
+            g.accounts,
+            jobs=self.jobs,
+            events=self.events,
             undo_ttl=self.settings.undo_ttl,
         )
 
@@ -118,7 +136,6 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
             self.finder,
             g.entries,
             g.undo_history,
-            stories=self.stories,
             limit=s.mark_range_max,
             history_rows=s.history_rows,
             undo_ttl=s.undo_ttl,

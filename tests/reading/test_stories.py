@@ -27,6 +27,7 @@ from app.gateways.reading.stories import Candidates, join_story
 from app.mappers.reading.entry_keys import to_millis
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import APART_MAX
+from app.models.jobs.jobs import Job, Task
 from app.models.reading.entry import EntryKey, NewEntry
 from app.models.reading.search import encode_query
 from app.models.reading.story import (
@@ -41,8 +42,10 @@ from app.models.reading.story import (
     StoredStory,
     choose_story,
 )
-from app.models.reading.stream import EntryRow, Show, Sort, StreamQuery, StreamRef
+from app.models.reading.stream import EntryRow, MassMarkResult, Show, Sort, StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
 from app.runtime import identity_map
+from app.services.reading import copy_marks
 from tests.database.test_explain import Recorder, statements
 from tests.database.test_outbox_order import find_examined
 from tests.reading.test_search import index
@@ -531,6 +534,153 @@ def test_a_row_is_unread_while_one_of_its_copies_is(reader: World, alice: Actor,
     row = load(reader, alice)[0]
     assert (row.title, row.read) == ("Story in B", False)
     assert get_titles(load(reader, alice, show=Show.UNREAD))[-2] == "Story in A"
+
+
+def list_unread(world: World, actor: Actor) -> list[str]:
+    """Return the titles of all unread entries, copies or not."""
+    feeds = [world.feed(name) for name in ("a", "b", "c")]
+    return sorted(t for f in feeds for t in get_titles(load(world, actor, f"feed/{f}", show=Show.UNREAD)))
+
+
+EVERY = ["Only A", "Only B", "Only C", "Story in A", "Story in B"]
+
+
+def test_marking_a_feed_reaches_the_copies_of_its_entries(reader: World, alice: Actor) -> None:
+    reading, feed = reader.services.reading, StreamRef.parse(f"feed/{reader.feed('a')}")
+    done = reading.mark_all(alice, feed)
+    assert (done.count, list_unread(reader, alice)) == (3, ["Only B", "Only C"])
+    reading.undo_mass_mark(alice, done.undo)
+    assert list_unread(reader, alice) == EVERY
+    turn_off(reader, alice)
+    assert reading.mark_all(alice, feed).count == 2
+    assert list_unread(reader, alice) == ["Only B", "Only C", "Story in B"]
+
+
+def test_the_undo_of_a_feed_keeps_copies_that_were_read_before(reader: World, alice: Actor) -> None:
+    reading, ids = reader.services.reading, get_ids(reader, alice)
+    turn_off(reader, alice)
+    reading.mark(alice, [ids["Story in B"]], True)
+    turn_on(reader, alice)
+    done = reading.mark_all(alice, StreamRef.parse(f"feed/{reader.feed('a')}"))
+    assert done.count == 2
+    reading.undo_mass_mark(alice, done.undo)
+    assert list_unread(reader, alice) == [title for title in EVERY if title != "Story in B"]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_marks_of_two_feeds_with_copies_can_be_undone_in_any_order(
+    reader: World, alice: Actor, order: tuple[int, int]
+) -> None:
+    reading = reader.services.reading
+    done = [reading.mark_all(alice, StreamRef.parse(f"feed/{reader.feed(name)}")) for name in ("a", "b")]
+    assert [one.count for one in done] == [3, 1]
+    assert list_unread(reader, alice) == ["Only C"]
+    for place in order:
+        reading.undo_mass_mark(alice, done[place].undo)
+    assert list_unread(reader, alice) == EVERY
+
+
+def test_apps_learn_of_copies_that_a_mark_of_a_feed_reached(reader: World, alice: Actor) -> None:
+    actor, ids = dataclasses.replace(alice, synced=True), get_ids(reader, alice)
+    before = clock.now() - dt.timedelta(minutes=1)
+    reader.services.reading.mark_all(actor, StreamRef.parse(f"feed/{reader.feed('a')}"))
+    seqs, _ = reader.services.gateways.changes.find_since(alice.user_id, before)
+    states = reader.services.reading.find_read_states(alice, [ids["Story in B"]])
+    assert states == {ids["Story in B"]: True}
+    assert seqs.keys() == {reader.feed("a"), reader.feed("b")}
+    assert len(seqs[reader.feed("b")]) == 1, "only the copy"
+
+
+def queue_copies(world: World, alice: Actor, monkeypatch: pytest.MonkeyPatch) -> tuple[MassMarkResult, Doc]:
+    """Mark feed A as read as if it had very many entries; return the mark and its job's arguments."""
+    jobs: list[Job] = []
+    monkeypatch.setattr(copy_marks, "AT_ONCE", 1)
+    monkeypatch.setattr(world.services.copy_marks._jobs, "enqueue", jobs.append)
+    done = world.services.reading.mark_all(alice, StreamRef.parse(f"feed/{world.feed('a')}"))
+    (job,) = jobs
+    assert (job.task, done.count) == (Task.MARK_COPIES, 2)
+    assert list_unread(world, alice) == ["Only B", "Only C", "Story in B"]
+    return done, job.args
+
+
+def test_a_job_marks_the_copies_of_many_entries(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, args = queue_copies(reader, alice, monkeypatch)
+    run = reader.services.copy_marks.run
+    assert run(**args, seconds=60.0) == {"entries": 1}
+    assert list_unread(reader, alice) == ["Only B", "Only C"]
+    assert run(**args, seconds=60.0) == {"entries": 0}, "running twice changes nothing"
+    reader.services.reading.undo_mass_mark(alice, done.undo)
+    assert list_unread(reader, alice) == EVERY
+    assert run(**args, seconds=60.0) == {"entries": 0}, "it was undone"
+    assert list_unread(reader, alice) == EVERY
+
+
+def test_a_stopped_job_hands_the_remaining_feeds_to_another(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, args = queue_copies(reader, alice, monkeypatch)
+    jobs: list[Job] = []
+    monkeypatch.setattr(reader.services.copy_marks._jobs, "enqueue", jobs.append)
+    done = reader.services.copy_marks.run(**args, seconds=60.0, is_stopping=lambda: True)
+    assert (done, [job.args for job in jobs]) == ({"entries": 0}, [args])
+    after = args | {"after": reader.feed("a")}
+    assert reader.services.copy_marks.run(**after, seconds=60.0) == {"entries": 0}
+
+
+def test_an_undo_while_the_job_runs_includes_its_marks(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, args = queue_copies(reader, alice, monkeypatch)
+    reads = reader.services.gateways.read_marks
+    mark = reads.mark_copies
+
+    def undo_first(*some: Any) -> dict[int, list[int]]:
+        with contextlib.suppress(NotFoundError):
+            reader.services.reading.undo_mass_mark(alice, done.undo)
+        return mark(*some)
+
+    monkeypatch.setattr(reads, "mark_copies", undo_first)
+    reader.services.copy_marks.run(**args, seconds=60.0)
+    assert list_unread(reader, alice) == EVERY
+
+
+@pytest.fixture
+def shared(reader: World, alice: Actor) -> int:
+    """Bob shares the copy in A, and Alice follows him; the id of his share."""
+    bob = add_user(reader.services, "bob")
+    reader.services.subscriptions.subscribe(bob, "https://a.example.org/feed")
+    reader.services.following.update_profile(
+        bob, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
+    )
+    share = reader.services.sharing.share(bob, get_ids(reader, alice)["Story in A"]).share
+    reader.services.following.follow(alice, "bob")
+    return share.id
+
+
+def test_marks_of_a_share_reach_the_copies_of_the_shared_entry(
+    reader: World, alice: Actor, shared: int
+) -> None:
+    reading = reader.services.reading
+    actor = dataclasses.replace(alice, social=True)
+    reading.set_starred(actor, shared, True)
+    assert [len(row.copies) for row in load(reader, actor, "starred")] == [1]
+    reading.set_many_starred(actor, [shared], False)
+    assert load(reader, actor, "starred") == []
+    reading.set_many_starred(actor, [shared], True)
+    assert [len(row.copies) for row in load(reader, actor, "starred")] == [1]
+    reading.mark(actor, [shared], True)
+    assert list_unread(reader, actor) == ["Only A", "Only B", "Only C"]
+
+
+def test_marking_the_shares_of_people_reaches_the_copies(reader: World, alice: Actor, shared: int) -> None:
+    actor = dataclasses.replace(alice, social=True)
+    reader.services.reading.mark(actor, [shared], False)
+    done = reader.services.reading.mark_all(actor, StreamRef.parse("following"))
+    assert list_unread(reader, actor) == ["Only A", "Only B", "Only C"]
+    reader.services.reading.undo_mass_mark(actor, done.undo)
+    assert list_unread(reader, actor) == EVERY
 
 
 def turn_off(world: World, actor: Actor) -> None:

@@ -59,14 +59,13 @@ class ChangeGateway:
         entries anyway.
         """
         now = clock.now()
-        if found := self._undos.find_entries(user_id, token, now):
-            return self.record_changes(user_id, self._few(found))
+        seqs = self._undos.find_entries(user_id, token, now)
         undo = self._undos.find(user_id, token, now)
-        if undo is None:
-            return None
-        cards = self._feeds.find_cards(list(undo.before))
-        seqs = {f: undo.before[f][0].find_seqs(card.first_seq, card.last_seq) for f, card in cards.items()}
-        return self.record_changes(user_id, self._few({f: s for f, s in seqs.items() if s}))
+        before = undo.before if undo else {}
+        for f, card in self._feeds.find_cards(list(before)).items():
+            found = before[f][0].find_seqs(card.first_seq, card.last_seq)
+            seqs[f] = [*seqs.get(f, ()), *found]
+        self.record_changes(user_id, self._few({f: s for f, s in seqs.items() if s}))
 
     def _few(self, seqs: Mapping[int, Sequence[int]]) -> Mapping[int, Sequence[int]]:
         if sum(map(len, seqs.values())) <= self._most:

@@ -7,6 +7,7 @@ import dataclasses
 import datetime as dt
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from app.errors import ConflictError, ExistsError, NotFoundError
 from app.feeds.html.sanitize import SANITIZER_VERSION
@@ -15,7 +16,7 @@ from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
-from app.mappers.reading.entry_keys import EntryKeyMapper
+from app.mappers.reading.entry_keys import BRANCHES, EntryKeyMapper
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
@@ -26,6 +27,18 @@ from app.models.sharing.sharing import Origin, Profile, Share, ShareVisibility
 SHOWN = 50_000
 #: Users whose feeds' ids are cached in this process, 8 bytes per feed.
 USERS = 200
+
+
+class StarResult(NamedTuple):
+    """The result of starring many entries.
+
+    Attributes:
+        starred: how many have a star now that had none.
+        roots: the ids of entries that have the stars of shares.
+    """
+
+    starred: int
+    roots: tuple[int, ...]
 
 
 class EntryGateway:
@@ -53,6 +66,13 @@ class EntryGateway:
         self._shares = shares
         self._shown: dict[int, EntryKey] = {}
         self._feed_ids: dict[int, array[int]] = {}
+
+    def find_by_seqs(self, seqs: Mapping[int, Sequence[int]]) -> list[EntryKey]:
+        """Return the keys of the entries with these numbers (feed → numbers), in no order."""
+        found, feeds = list[EntryKey](), list(seqs)
+        for start in range(0, len(feeds), BRANCHES):
+            found += self._keys.find_by_seqs({f: seqs[f] for f in feeds[start : start + BRANCHES]})
+        return found
 
     def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of the entries that belong to the user's feeds.
@@ -239,8 +259,12 @@ class EntryGateway:
         """Return which of these unshared entries the user likes."""
         return self._marks.find_liked(user_id, entry_ids)
 
-    def set_starred(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> bool:
-        """Star or unstar an entry; return whether that changed anything.
+    def set_starred(self, user_id: int, entry_id: int, on: bool, now: dt.datetime) -> tuple[bool, int]:
+        """Star or unstar an entry.
+
+        Returns:
+            Whether that changed anything, and the id of the entry that has the star: for a share, of the
+            shared entry.
 
         Raises:
             NotFoundError: as for :meth:`get`.
@@ -264,15 +288,14 @@ class EntryGateway:
             return True
 
         try:
-            return self._cells.run_in_transaction(user_id, write_star)
+            return self._cells.run_in_transaction(user_id, write_star), key.id
         except ExistsError:
-            return False
+            return False, key.id
 
-    def set_many_starred(self, user_id: int, entry_ids: Sequence[int], on: bool, now: dt.datetime) -> int:
+    def set_many_starred(
+        self, user_id: int, entry_ids: Sequence[int], on: bool, now: dt.datetime
+    ) -> StarResult:
         """Star or unstar many entries at once; skip those that the user may not see.
-
-        Returns:
-            How many have a star now that had none.
 
         Shares, whose star belongs to the shared entry, are handled one by one. So are all if another request
         marks or deletes one of the entries at the same time.
@@ -289,7 +312,7 @@ class EntryGateway:
                 raise ConflictError(user_id=user_id)
             return new
 
-        single, starred = [i for i in entry_ids if i not in keys], 0
+        single, starred, roots = [i for i in entry_ids if i not in keys], 0, list[int]()
         if keys:
             try:
                 starred = self._cells.run_in_transaction(user_id, write_stars)
@@ -297,8 +320,10 @@ class EntryGateway:
                 single = list(entry_ids)
         for entry_id in single:
             with contextlib.suppress(NotFoundError):
-                starred += self.set_starred(user_id, entry_id, on, now) and on
-        return starred
+                changed, root = self.set_starred(user_id, entry_id, on, now)
+                starred += changed and on
+                roots += [] if root == entry_id else [root]
+        return StarResult(starred, tuple(roots))
 
     def find_markable_keys(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, EntryKey]:
         """Return the keys, by id, of those entries that a user may see or has marked; shares are left out.

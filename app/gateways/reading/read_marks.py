@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from app import logs
 from app.errors import ConflictError, NotFoundError
@@ -15,12 +17,44 @@ from app.mappers.subscriptions.subscriptions import StateBefore, StateReplacemen
 from app.models.feeds.feed import FeedCard
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import MassMarkResult
+from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import Subscription
 
 log = logs.get(__name__)
 
 #: Attempts to replace read states when concurrent single marks interfere.
 ROUNDS = 20
+
+
+class ReadRange(NamedTuple):
+    """The entries of a feed that became read: the unread ones of ``first`` … ``last`` except ``spared``."""
+
+    before: ReadState
+    first: int
+    last: int
+    spared: frozenset[int]
+
+    def list_seqs(self) -> list[int]:
+        """Return their numbers, ascending."""
+        return [s for s in self.before.find_seqs(self.first, self.last) if s not in self.spared]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeedMarks:
+    """The effect of marking feeds as read.
+
+    Attributes:
+        cards: of the feeds.
+        ranges: feed → what became read.
+    """
+
+    result: MassMarkResult
+    cards: Sequence[FeedCard]
+    ranges: Mapping[int, ReadRange]
+
+    def list_seqs(self) -> dict[int, list[int]]:
+        """Return the numbers of the entries that became read, by feed."""
+        return {feed_id: found.list_seqs() for feed_id, found in self.ranges.items()}
 
 
 class ReadMarkGateway:
@@ -91,7 +125,7 @@ class ReadMarkGateway:
         expires: dt.datetime,
         *,
         keep: Mapping[int, Collection[int]] | None = None,
-    ) -> tuple[MassMarkResult, list[FeedCard]]:
+    ) -> FeedMarks:
         """Mark all entries of these feeds (None: all of the user's feeds) as read.
 
         The states before are stored first, so that even an interrupted action can be undone.
@@ -99,31 +133,60 @@ class ReadMarkGateway:
         Args:
             last_seqs: feed → last number to mark; other feeds are left out. None: all entries.
             keep: feed → numbers that stay as they are.
-
-        Returns:
-            The result, and the affected feeds.
         """
         token = secrets.token_urlsafe(16)
         kept = self._subscriptions.find_by_user(user_id, feed_ids)
         cards = self._feeds.find_cards(
             [k.feed_id for k in kept if last_seqs is None or k.feed_id in last_seqs]
         )
-        count = 0
+        count, ranges = 0, dict[int, ReadRange]()
         for _ in range(ROUNDS):
-            counts, replaces = _marked(kept, cards, last_seqs, token, keep or {})
+            counts, found, replaces = _marked(kept, cards, last_seqs, token, keep or {})
             before = {r.was.feed_id: (r.was.state, r.was.mass) for r in replaces}
             self._undos.add(Undo(token, user_id, before), expires)
             missed = self._replace(user_id, replaces, token)
             count += sum(counts.values()) - sum(counts[f] for f in missed)
+            ranges.update((f, one) for f, one in found.items() if f not in missed)
             if not missed:
-                return MassMarkResult(token, count), list(cards.values())
+                return FeedMarks(MassMarkResult(token, count), list(cards.values()), ranges)
             kept = [k for k in self._subscriptions.find_by_user(user_id, list(missed)) if k.mass != token]
         raise ConflictError(user_id=user_id)
 
-    def mark_entries(
-        self, user_id: int, keys: Sequence[EntryKey], expires: dt.datetime
-    ) -> tuple[MassMarkResult, list[FeedCard]]:
-        """Mark these entries as read; :meth:`undo_mass_mark` reverts only those that this changed."""
+    def find_marked(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
+        """Return the numbers, by feed, that :meth:`mark_all` has marked as read; empty: it was undone."""
+        undo = self._undos.find(user_id, token, now)
+        if undo is None:
+            return {}
+        mine = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id, list(undo.before))}
+        cards = self._feeds.find_cards(list(mine))
+        found = {
+            f: _list_unread(undo.before[f][0], card, mine[f].keep_newest, card.last_seq)
+            for f, card in cards.items()
+        }
+        return {f: read for f, seqs in found.items() if (read := list(filter(mine[f].state.is_read, seqs)))}
+
+    def is_undoable(self, user_id: int, token: str, now: dt.datetime) -> bool:
+        """Return whether a mark of :meth:`mark_all` can be undone."""
+        return self._undos.find(user_id, token, now) is not None
+
+    def mark_copies(
+        self, user_id: int, token: str, keys: Sequence[EntryKey], expires: dt.datetime
+    ) -> dict[int, list[int]]:
+        """Mark copies of the entries of a mass mark as read, as a part of it.
+
+        Returns:
+            The numbers, by feed, that this changed.
+        """
+        unread, cards = self._find_unread(user_id, keys)
+        if unread:
+            self._undos.add_entries(user_id, token, unread, expires)
+            self.mark(user_id, unread, cards, read=True)
+        return unread
+
+    def _find_unread(
+        self, user_id: int, keys: Sequence[EntryKey]
+    ) -> tuple[dict[int, list[int]], dict[int, FeedCard]]:
+        """Return the numbers of the unread ones of these entries by feed, and the cards of all feeds."""
         feed_ids = list({key.feed_id for key in keys})
         mine = {s.feed_id: s for s in self._subscriptions.find_by_user(user_id, feed_ids)}
         cards = self._feeds.find_cards(list(mine))
@@ -131,6 +194,13 @@ class ReadMarkGateway:
         for key in keys:
             if _is_unread(key, cards, mine):
                 unread.setdefault(key.feed_id, []).append(key.seq)
+        return unread, cards
+
+    def mark_entries(
+        self, user_id: int, keys: Sequence[EntryKey], expires: dt.datetime
+    ) -> tuple[MassMarkResult, list[FeedCard]]:
+        """Mark these entries as read; :meth:`undo_mass_mark` reverts only those that this changed."""
+        unread, cards = self._find_unread(user_id, keys)
         token = secrets.token_urlsafe(16)
         self._undos.add_entries(user_id, token, unread, expires)
         deltas = self.mark(user_id, unread, cards, read=True)
@@ -152,15 +222,16 @@ class ReadMarkGateway:
             NotFoundError: the token has expired, was used, or isn't the user's.
             ConflictError: later mass marks changed all of the same feeds.
         """
-        if found := self._undos.find_entries(user_id, token, now):
-            for feed_id, seqs in found.items():
-                self._subscriptions.mark(user_id, feed_id, seqs, read=False)
-            return self._undos.remove(user_id, token)
-        undo = self._undos.find(user_id, token, now)
-        if undo is None:
+        found, undo = self._undos.find_entries(user_id, token, now), self._undos.find(user_id, token, now)
+        if undo is None and not found:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        if self._overtaken(undo):
+        if undo is not None and self._overtaken(undo):
             raise ConflictError("A later action changed the same feeds. Undo that action first.", undo=token)
+        # First, because it can be repeated.
+        for feed_id, seqs in found.items():
+            self._subscriptions.mark(user_id, feed_id, seqs, read=False)
+        if undo is None:
+            return self._undos.remove(user_id, token)
         for _ in range(ROUNDS):
             kept = self._changed_by(undo)
             replaces = []
@@ -206,9 +277,9 @@ def _marked(
     seen: Mapping[int, int] | None,
     mass: str,
     keep: Mapping[int, Collection[int]],
-) -> tuple[dict[int, int], list[StateReplacement]]:
-    """Return how many entries of each feed become read, and the new read states."""
-    counts, replaces = {}, []
+) -> tuple[dict[int, int], dict[int, ReadRange], list[StateReplacement]]:
+    """Return how many entries of each feed become read, which, and the new read states."""
+    counts, ranges, replaces = {}, {}, []
     for mine in kept:
         feed_id = mine.feed_id
         if (card := cards.get(feed_id)) is None:
@@ -223,5 +294,11 @@ def _marked(
         after = mine.state.mark_upto(upto).mark_unread(spared)
         left = after.exclude_removed(card.removed).count_unread(first, last) if upto < last or spared else 0
         counts[feed_id] = count - left
+        ranges[feed_id] = ReadRange(before, first, min(upto, last), frozenset(spared))
         replaces.append(StateReplacement(mine, after, mass))
-    return counts, replaces
+    return counts, ranges, replaces
+
+
+def _list_unread(state: ReadState, card: FeedCard, keep_newest: int, last: int) -> list[int]:
+    """Return the numbers of a feed's entries that are unread in a state, up to ``last``."""
+    return state.exclude_removed(card.removed).find_seqs(card.find_first_seq(keep_newest), last)

@@ -142,7 +142,10 @@ class UndoMapper:
     def add_entries(
         self, user_id: int, token: str, seqs: Mapping[int, Sequence[int]], expires: dt.datetime
     ) -> None:
-        """Store the numbers of single entries, by feed, that an action marked as read."""
+        """Store the numbers of single entries, by feed, that an action marked as read.
+
+        An action may store several times, also together with :meth:`add`.
+        """
         found = [{"feed_id": feed_id, "seqs": list(numbers)} for feed_id, numbers in seqs.items()]
         self._undos.get(user_id).insert_one(
             {"token": token, "user_id": user_id, "expires": expires, "found": found}
@@ -150,10 +153,13 @@ class UndoMapper:
 
     @translate_errors
     def find_entries(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
-        """Return the numbers stored by :meth:`add_entries`; empty for another kind of token."""
-        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}}
-        doc = self._undos.get(user_id).find_one(query, {"found": 1}) or {}
-        return {row["feed_id"]: row["seqs"] for row in doc.get("found", ())}
+        """Return all numbers stored by :meth:`add_entries`; empty for another kind of token."""
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "found": {"$exists": True}}
+        found: dict[int, list[int]] = {}
+        for doc in self._undos.get(user_id).find(query, {"found": 1}):
+            for row in doc["found"]:
+                found.setdefault(row["feed_id"], []).extend(row["seqs"])
+        return found
 
     @translate_errors
     def set_action(self, user_id: int, token: str, action: MassAction) -> None:

@@ -51,6 +51,7 @@ class Task(enum.StrEnum):
     TRIM = "maintenance.trim"
     REOPEN = "reading.reopen"
     AUTO_READ = "maintenance.auto_read"
+    MARK_COPIES = "reading.mark_copies"
     FEED_WORDS = "maintenance.feed_words"
     COLLECT = "maintenance.collect"
     SECRECY = "maintenance.secrecy"

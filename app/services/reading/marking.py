@@ -17,7 +17,6 @@ from app.models.reading.stream import MARKED, MassMarkResult, Snapshot, StreamKi
 from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
 from app.services.reading.search import EntrySearch
-from app.services.reading.stories import StoryService
 from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
@@ -48,7 +47,6 @@ class MarkingService:
         entries: EntryGateway,
         undos: UndoHistoryGateway,
         *,
-        stories: StoryService,
         limit: int,
         history_rows: int,
         undo_ttl: float,
@@ -57,7 +55,7 @@ class MarkingService:
         self._streams = streams
         self._finder = entry_search
         self._entries = entries
-        self._undos, self._stories = undos, stories
+        self._undos = undos
         self._most = limit
         self._history_rows = history_rows
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
@@ -70,7 +68,7 @@ class MarkingService:
             InvalidError: the list belongs to another stream.
         """
         above, _, _ = self._split(self._list(actor, ref, snapshot), check_id(entry_id, "entry"))
-        return self._mark_rows(actor, self._placed(actor, ref, above), ref, ActionKind.ABOVE)
+        return self._mass_marks.mark_entries(actor, self._placed(actor, ref, above), ref, ActionKind.ABOVE)
 
     def mark_below(self, actor: Actor, ref: StreamRef, snapshot: str, entry_id: int) -> MassMarkResult:
         """Mark all rows below an entry as read, to the end of the list.
@@ -87,14 +85,8 @@ class MarkingService:
             return self._mass_marks.mark_feeds(
                 actor, list(seen), ref, ActionKind.BELOW, last_seqs=seen, keep=_numbers([*above, key])
             )
-        return self._mark_rows(actor, self._placed(actor, ref, list(rest)), ref, ActionKind.BELOW)
-
-    def _mark_rows(
-        self, actor: Actor, keys: Sequence[EntryKey], ref: StreamRef, kind: ActionKind
-    ) -> MassMarkResult:
-        """Mark rows as read, with the copies for which they stand."""
-        copies = self._stories.find_copies(actor, keys)
-        return self._mass_marks.mark_entries(actor, [*keys, *copies], ref, kind)
+        below = self._placed(actor, ref, list(rest))
+        return self._mass_marks.mark_entries(actor, below, ref, ActionKind.BELOW)
 
     def mark_feeds(self, actor: Actor, feed_ids: Sequence[int]) -> MassMarkResult:
         """Mark all entries of these feeds as read.

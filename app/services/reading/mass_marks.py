@@ -6,6 +6,7 @@ undo history, reaches apps that sync, and counts as reading the feeds.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from collections.abc import Collection, Mapping, Sequence
 
@@ -20,6 +21,8 @@ from app.models.reading.entry import EntryKey
 from app.models.reading.history import ActionKind, MassAction
 from app.models.reading.stream import MassMarkResult, StreamRef
 from app.ports import EventPort
+from app.services.reading.copy_marks import CopyMarks
+from app.services.reading.stories import StoryService
 
 log = logs.get(__name__)
 
@@ -39,10 +42,13 @@ class MassMarks:
         undos: UndoHistoryGateway,
         events: EventPort,
         *,
+        stories: StoryService,
+        copy_marks: CopyMarks,
         undo_ttl: float,
     ) -> None:
         self._reads, self._feeds = read_marks, feeds
         self._changes, self._undos, self._events = changes, undos, events
+        self._stories, self._copies = stories, copy_marks
         self._undo_ttl = dt.timedelta(seconds=undo_ttl)
 
     def mark_feeds(
@@ -55,7 +61,7 @@ class MassMarks:
         last_seqs: Mapping[int, int] | None = None,
         keep: Mapping[int, Collection[int]] | None = None,
     ) -> MassMarkResult:
-        """Mark the entries of these feeds (None: of all of the actor's) as read.
+        """Mark the entries of these feeds (None: of all of the actor's) as read, with their copies elsewhere.
 
         Args:
             ref: the list that the history shows; None: the mark wasn't made in a list.
@@ -63,19 +69,20 @@ class MassMarks:
             keep: feed → numbers that stay as they are.
         """
         now = clock.now()
-        marked, cards = self._reads.mark_all(
-            actor.user_id, feed_ids, last_seqs, now + self._undo_ttl, keep=keep
-        )
+        done = self._reads.mark_all(actor.user_id, feed_ids, last_seqs, now + self._undo_ttl, keep=keep)
         if kind is ActionKind.AUTO:
-            cards = []  # nobody has read these feeds
-        return self._record(actor, ref, kind, marked=marked, cards=cards, now=now)
+            # Nobody has read these feeds, and the days of one feed don't concern another one.
+            return self._record(actor, ref, kind, marked=done.result, cards=[], now=now)
+        copies = self._copies.mark(actor, done)
+        marked = dataclasses.replace(done.result, count=done.result.count + copies)
+        return self._record(actor, ref, kind, marked=marked, cards=done.cards, now=now)
 
     def mark_entries(
         self, actor: Actor, keys: Sequence[EntryKey], ref: StreamRef, kind: ActionKind = ActionKind.ALL
     ) -> MassMarkResult:
-        """Mark these entries as read; the undo marks only the entries that this changed as unread."""
-        now = clock.now()
-        marked, cards = self._reads.mark_entries(actor.user_id, keys, now + self._undo_ttl)
+        """Mark these entries and their copies as read; the undo marks only what this changed as unread."""
+        now, copies = clock.now(), self._stories.find_copies(actor, keys)
+        marked, cards = self._reads.mark_entries(actor.user_id, [*keys, *copies], now + self._undo_ttl)
         return self._record(actor, ref, kind, marked=marked, cards=cards, now=now)
 
     def undo(self, actor: Actor, token: str) -> None:

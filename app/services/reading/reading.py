@@ -489,7 +489,7 @@ class ReadingService:
         keys: Sequence[EntryKey] = self._pages.load_key_page(snapshot, None, FOUND_MAX).keys
         if ref.kind is StreamKind.TAG:
             keys = self._entries.find_keys(actor.user_id, [key.id for key in keys])
-        return self._mass_marks.mark_entries(actor, [*keys, *self._stories.find_copies(actor, keys)], ref)
+        return self._mass_marks.mark_entries(actor, keys, ref)
 
     def undo_mass_mark(self, actor: Actor, token: str) -> None:
         """Undo a ``mark_all``; entries that were marked one by one since then stay read.
@@ -509,10 +509,10 @@ class ReadingService:
             NotFoundError: there is no such entry, or the actor may not see it.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        changed = self._entries.set_starred(
+        changed, root = self._entries.set_starred(
             actor.user_id, check_id(entry_id, "entry_id"), bool(on), clock.now()
         )
-        copies = self._stories.find_copy_ids(actor, [entry_id])
+        copies = self._stories.find_copy_ids(actor, [root])
         if copies:
             self._entries.set_many_starred(actor.user_id, copies, bool(on), clock.now())
         # After the change: an app that syncs in between would miss it otherwise.
@@ -532,7 +532,11 @@ class ReadingService:
         require_permission(actor, Permission.ENTRY_MARK)
         wanted = check_ids(entry_ids, "entry_ids", MARKS_MAX)
         wanted = [*wanted, *self._stories.find_copy_ids(actor, wanted)]
-        starred = self._entries.set_many_starred(actor.user_id, wanted, bool(on), clock.now())
+        starred, roots = self._entries.set_many_starred(actor.user_id, wanted, bool(on), clock.now())
+        # Stars of shares are at the shared entries, which may have copies.
+        if copies := [i for i in self._stories.find_copy_ids(actor, roots) if i not in set(wanted)]:
+            starred += self._entries.set_many_starred(actor.user_id, copies, bool(on), clock.now()).starred
+            wanted += copies
         self._statistics.count(actor.user_id, Counted.STARRED, starred, clock.now())
         if actor.synced:  # after the change, as in set_starred
             self._changes.record_changes(actor.user_id, {}, wanted)

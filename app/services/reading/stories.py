@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from app import logs
 from app.errors import NotFoundError
@@ -10,6 +10,7 @@ from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.stories import StoryGateway
+from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
 from app.models.reading.story import Story, StoryChoice
@@ -28,9 +29,11 @@ class StoryService:
         grouping: GroupingGateway,
         entries: EntryGateway,
         accounts: AccountGateway,
+        subscriptions: SubscriptionGateway,
     ) -> None:
         self._stories, self._grouping = stories, grouping
         self._entries, self._accounts = entries, accounts
+        self._subscriptions = subscriptions
 
     def get_choice(self, user_id: int) -> StoryChoice:
         """Return how a user wants copies to be shown and marked."""
@@ -43,13 +46,20 @@ class StoryService:
         """Return the story of an entry, also one whose copies the user keeps apart, or None."""
         return self._stories.find_copies([entry_id]).get(entry_id) if choice.is_on else None
 
+    def has_other_feeds(self, actor: Actor, feed_ids: Collection[int]) -> bool:
+        """Return whether the actor wants marks of copies, and has other feeds besides these."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        if not (feed_ids and self.get_choice(actor.user_id).is_on):
+            return False
+        return any(feed_id not in feed_ids for feed_id in self._subscriptions.find_feed_ids(actor.user_id))
+
     def find_copies(self, actor: Actor, keys: Sequence[EntryKey]) -> list[EntryKey]:
-        """Return the copies of entries in the actor's other feeds."""
+        """Return the copies of entries in the actor's other feeds, and the shares of all of them."""
         require_permission(actor, Permission.ENTRY_MARK)
         choice = self.get_choice(actor.user_id)
         if not (keys and choice.is_on):
             return []
-        return self._grouping.find_siblings(actor.user_id, keys, choice, is_social=False)
+        return self._grouping.find_siblings(actor.user_id, keys, choice, is_social=actor.social)
 
     def find_copy_ids(self, actor: Actor, entry_ids: Sequence[int]) -> list[int]:
         """Return the ids of the copies of entries that the actor may see, but not of these entries.
