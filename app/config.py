@@ -658,6 +658,15 @@ class Settings:
     archive_entries_max: int = _row(
         100_000, "Starred, tagged and read entries that are imported from an archive", _between(1, 1e7)
     )
+    import_pull_page: int = _row(
+        100, "Entries that an import from another server asks for at once", _between(1, 1000)
+    )
+    import_pull_bytes: int = _row(
+        32 << 20, "Largest answer of another server to an import, in bytes", _between(1 << 16, 1 << 30)
+    )
+    import_pull_tries: int = _row(
+        8, "Failed tries in a row after which an import from another server ends", _between(1, 100)
+    )
     imports_at_once: int = _row(10, "Imports that run at once; further ones wait", _between(1, 1000))
     addresses_per_hour: int = _row(
         60, "Feed addresses that one user may change per hour", _between(1, 10_000)

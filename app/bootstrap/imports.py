@@ -9,6 +9,7 @@ from app.services.imports.archives import READ, ArchiveService, make_read_job
 from app.services.imports.followed_lists import FollowedListService
 from app.services.imports.imports import ImportService
 from app.services.imports.packs import PackService
+from app.services.imports.pulls import PULL, PulledImportService, make_pull_job
 from app.services.imports.runner import ImportRunner
 from app.services.later import LaterKind
 
@@ -46,10 +47,29 @@ class ImportServices(SubscriptionServices, SharingServices):
             settings=self.settings,
         )
 
+    @lazy
+    def pulled_imports(self) -> PulledImportService:
+        """Imports from other readers' servers; for workers, too."""
+        return PulledImportService(
+            self.gateways.pulled_imports,
+            self.gateways.accounts,
+            self.jobs,
+            self.later,
+            self.events,
+            limiter=self.limiter,
+            budget=self.budget,
+            fetch_budget=self.fetch_budget,
+            free_space=self.free_space,
+            settings=self.settings,
+        )
+
     @property
     def archive_kinds(self) -> tuple[LaterKind, ...]:
-        """The delayed tasks of archives."""
-        return (LaterKind(READ, make_read_job, lambda now: self.archives.find_pending(now)),)
+        """The delayed tasks of archives and of other servers."""
+        return (
+            LaterKind(READ, make_read_job, lambda now: self.archives.find_pending(now)),
+            LaterKind(PULL, make_pull_job, lambda now: self.pulled_imports.find_pending()),
+        )
 
     @lazy
     def import_runner(self) -> ImportRunner:

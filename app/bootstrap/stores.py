@@ -36,6 +36,7 @@ from app.gateways.imports.exports import ExportGateway
 from app.gateways.imports.followed_lists import FollowedListGateway
 from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.packs import PackGateway
+from app.gateways.imports.pulls import PulledImportGateway
 from app.gateways.media.attachments import AttachmentGateway
 from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.card_readers import CardReaderGateway
@@ -617,6 +618,14 @@ class Gateways:
             files=self.files,
             blobs=self.blobs,
             saved_pages=self.saved_pages,
+            notes=self.notes,
+            settings=settings,
+        )
+        self.pulled_imports = PulledImportGateway(
+            cells=cells,
+            imports=self.imports,
+            import_mapper=m.imports,
+            archives=self.archives,
             settings=settings,
         )
         self.sync = SyncStreamGateway(

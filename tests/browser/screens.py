@@ -369,6 +369,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("import-cancelled", _cancelled),
     Screen("import-report", _ended),
     Screen("imports", "/imports"),
+    Screen("import-server", "/imports/server"),
     Screen("subscriptions", "/subscriptions"),
     Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
     Screen("tree-menu", "/read", _tree_menu, covers=".tree-foot, #tree nav > .tree"),

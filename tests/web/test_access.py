@@ -235,6 +235,8 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/folders/move", "POST"): {"": "theirs", "feed": "FEED", "folder": "FOLDER"},
     ("/imports", "GET"): {},
     ("/imports", "POST"): {"pasted": "x"},
+    ("/imports/server", "GET"): {},
+    ("/imports/server", "POST"): {"secret": ""},
     ("/imports/file", "POST"): {"": "theirs", "file": "17"},
     ("/imports/<int:import_id>", "GET"): {"": "theirs"},
     ("/imports/<int:import_id>/choose", "POST"): {"": "theirs"},

@@ -20,6 +20,12 @@ def read_archive(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any
     return ctx.services.archives.read_file(user_id, import_id)
 
 
+@register_task(Task.PULL_IMPORT, timeout=LONGEST)
+async def pull(ctx: Context, *, user_id: int, import_id: int) -> dict[str, Any]:
+    """Read another reader's server page by page, which becomes an import."""
+    return await ctx.services.pulled_imports.run(user_id, import_id, ctx.job.token, ctx.fetcher)
+
+
 @register_task(Task.LIST, timeout=120)
 async def check_list(ctx: Context, *, user_id: int, list_id: int) -> dict[str, Any]:
     """Check an OPML file on the web that a user follows."""

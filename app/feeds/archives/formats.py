@@ -18,32 +18,29 @@ from __future__ import annotations
 
 import codecs
 import csv
-import datetime as dt
 import enum
 import json
-import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from lxml import etree
 
-from app import clock
 from app.feeds.archives.json_rows import iter_rows
 from app.feeds.archives.markup import iter_elements
 from app.feeds.archives.unpack import Readable, build_damage_error
-from app.models.imports.archives import NAME_MAX, ArchiveKind, SavedEntry
+from app.feeds.archives.values import get_address, get_dict, get_list, get_text, read_seconds, read_time
+from app.models.imports.archives import ArchiveKind, SavedEntry
 
 #: Bytes that tell a format.
 HEAD: Final = 4096
 #: Longest line of a CSV file, characters.
 _LINE_MAX: Final = 1 << 20
-#: Times before this, and those that lie further ahead, are mistakes.
-EARLIEST, _AHEAD = dt.datetime(1990, 1, 1, tzinfo=dt.UTC), dt.timedelta(days=1)
-#: Units of time below a second that programs write: milli-, micro- and nanoseconds.
-_SMALLER_UNITS: Final = 3
 _READ, _UNREAD, _STARRED = (f"user/-/state/com.google/{state}" for state in ("read", "unread", "starred"))
-_LABEL: Final = "user/-/label/"
+#: Prefix of the names of labels.
+LABEL: Final = "user/-/label/"
+#: Some programs write the number of the user.
+_USER = re.compile(r"user/[^/]{1,64}/")
 #: Ids that the program gave to its own rows.
 _OWN_ID: Final = "tag:google.com,2005:reader/item/"
 
@@ -148,21 +145,30 @@ def iter_entries(found: Format, source: Readable) -> Iterator[SavedEntry]:
 
 
 def _iter_google(source: Readable) -> Iterator[SavedEntry]:
-    for row in iter_rows(source):
-        categories = [one for one in _list(row.get("categories")) if isinstance(one, str)]
-        origin = _dict(row.get("origin"))
-        own = _text(row.get("id"))
-        yield SavedEntry(
-            _unescape(_address(origin.get("feedUrl"))),
-            _text(row.get("guid")) or ("" if own.startswith(_OWN_ID) else own),
-            _first_link(row, "canonical") or _first_link(row, "alternate"),
-            _STARRED in categories,
-            True if _READ in categories else False if _UNREAD in categories else None,
-            tuple(_unescape(one.removeprefix(_LABEL)) for one in categories if one.startswith(_LABEL)),
-            _unescape(_text(origin.get("title"))),
-            title=_unescape(_text(row.get("title"))),
-            at=_read_seconds(row.get("published")),
-        )
+    return map(read_google_item, iter_rows(source))
+
+
+def read_google_item(row: dict[str, Any]) -> SavedEntry:
+    """Return an item of Google Reader's format."""
+    categories = [normalise_category(one) for one in get_list(row.get("categories")) if isinstance(one, str)]
+    origin = get_dict(row.get("origin"))
+    own = get_text(row.get("id"))
+    return SavedEntry(
+        _unescape(get_address(origin.get("feedUrl"))),
+        get_text(row.get("guid")) or ("" if own.startswith(_OWN_ID) else own),
+        _first_link(row, "canonical") or _first_link(row, "alternate"),
+        _STARRED in categories,
+        True if _READ in categories else False if _UNREAD in categories else None,
+        tuple(_unescape(one.removeprefix(LABEL)) for one in categories if one.startswith(LABEL)),
+        _unescape(get_text(origin.get("title"))),
+        title=_unescape(get_text(row.get("title"))),
+        at=read_seconds(row.get("published")),
+    )
+
+
+def normalise_category(name: str) -> str:
+    """Return the name of a state or label with ``-`` for the number of the user."""
+    return _USER.sub("user/-/", name, count=1) if name.startswith("user/") else name
 
 
 def _unescape(text: str) -> str:
@@ -171,7 +177,9 @@ def _unescape(text: str) -> str:
 
 
 def _first_link(row: dict[str, Any], name: str) -> str:
-    return next(filter(None, (_address(_dict(link).get("href")) for link in _list(row.get(name)))), "")
+    return next(
+        filter(None, (get_address(get_dict(link).get("href")) for link in get_list(row.get(name)))), ""
+    )
 
 
 # -- tt-rss
@@ -219,15 +227,15 @@ def _iter_ttrss_json(source: Readable) -> Iterator[SavedEntry]:
 
 def _build_article(fields: dict[str, Any]) -> SavedEntry:
     return SavedEntry(
-        _address(fields.get("feed_url")),
-        _text(fields.get("guid")),
-        _address(fields.get("link")),
+        get_address(fields.get("feed_url")),
+        get_text(fields.get("guid")),
+        get_address(fields.get("link")),
         _is_true(fields.get("marked")),
         None if fields.get("unread") is None else not _is_true(fields["unread"]),
         _read_labels(fields.get("label_cache")),
-        _text(fields.get("feed_title")),
-        title=_text(fields.get("title")),
-        at=_time(fields.get("updated")),
+        get_text(fields.get("feed_title")),
+        title=get_text(fields.get("title")),
+        at=read_time(fields.get("updated")),
     )
 
 
@@ -276,14 +284,14 @@ def _iter_lines(source: Readable) -> Iterator[str]:
 
 def _iter_pocket(source: Readable) -> Iterator[SavedEntry]:
     for row in _iter_csv(source):
-        if link := _address(row.get("url")):
+        if link := get_address(row.get("url")):
             tags = tuple(filter(None, re.split(r"[|,]", row.get("tags", ""))))
             yield SavedEntry(
                 link=link,
                 read=row.get("status") == "archive",
                 tags=tags,
-                title=_text(row.get("title")),
-                at=_read_seconds(row.get("time_added")),
+                title=get_text(row.get("title")),
+                at=read_seconds(row.get("time_added")),
             )
 
 
@@ -292,10 +300,10 @@ def _iter_pocket_page(source: Readable) -> Iterator[SavedEntry]:
     for element in iter_elements(source):
         if element.name == "h1":
             is_read = "read" in element.text.lower().split()
-        elif element.name == "a" and (link := _address(element.attributes.get("href"))):
+        elif element.name == "a" and (link := get_address(element.attributes.get("href"))):
             tags = tuple(filter(None, element.attributes.get("tags", "").split(",")))
-            at = _read_seconds(element.attributes.get("time_added"))
-            yield SavedEntry(link=link, read=is_read, tags=tags, title=_text(element.text), at=at)
+            at = read_seconds(element.attributes.get("time_added"))
+            yield SavedEntry(link=link, read=is_read, tags=tags, title=get_text(element.text), at=at)
 
 
 #: Folders of Instapaper that everyone has.
@@ -304,7 +312,7 @@ _INSTAPAPER_FOLDERS: Final = ("Unread", "Archive", "Starred")
 
 def _iter_instapaper(source: Readable) -> Iterator[SavedEntry]:
     for row in _iter_csv(source):
-        if link := _address(row.get("url")):
+        if link := get_address(row.get("url")):
             folder = row.get("folder", "")
             is_read = folder in ("Archive", "Starred")
             tags = _read_tags(row)
@@ -315,8 +323,8 @@ def _iter_instapaper(source: Readable) -> Iterator[SavedEntry]:
                 starred=folder == "Starred",
                 read=is_read,
                 tags=tags,
-                title=_text(row.get("title")),
-                at=_read_seconds(row.get("timestamp")),
+                title=get_text(row.get("title")),
+                at=read_seconds(row.get("timestamp")),
             )
 
 
@@ -341,14 +349,14 @@ def _iter_bookmarks(source: Readable) -> Iterator[SavedEntry]:
             heading = ""
         elif element.name == "/dl":
             folders.pop()
-        elif element.name == "a" and (link := _address(given.get("href"))):
+        elif element.name == "a" and (link := get_address(given.get("href"))):
             tags = [name.strip() for name in given.get("tags", "").split(",")]
             yield SavedEntry(
                 link=link,
                 read=given.get("toread") != "1",
                 tags=tuple(dict.fromkeys(filter(None, (*tags, folders[-1] if folders else "")))),
-                title=_text(element.text),
-                at=_read_seconds(given.get("add_date")),
+                title=get_text(element.text),
+                at=read_seconds(given.get("add_date")),
             )
 
 
@@ -356,18 +364,22 @@ def _iter_bookmarks(source: Readable) -> Iterator[SavedEntry]:
 
 
 def _iter_miniflux(source: Readable) -> Iterator[SavedEntry]:
-    for row in iter_rows(source):
-        feed, status = _dict(row.get("feed")), row.get("status")
-        yield SavedEntry(
-            _address(feed.get("feed_url")),
-            "",
-            _address(row.get("url")),
-            row.get("starred") is True,
-            {"read": True, "unread": False}.get(status) if isinstance(status, str) else None,
-            feed_title=_text(feed.get("title")),
-            title=_text(row.get("title")),
-            at=_time(row.get("published_at")),
-        )
+    return map(read_miniflux_entry, iter_rows(source))
+
+
+def read_miniflux_entry(row: dict[str, Any]) -> SavedEntry:
+    """Return an entry of Miniflux's API."""
+    feed, status = get_dict(row.get("feed")), row.get("status")
+    return SavedEntry(
+        get_address(feed.get("feed_url")),
+        "",
+        get_address(row.get("url")),
+        row.get("starred") is True,
+        {"read": True, "unread": False}.get(status) if isinstance(status, str) else None,
+        feed_title=get_text(feed.get("title")),
+        title=get_text(row.get("title")),
+        at=read_time(row.get("published_at")),
+    )
 
 
 # -- Eventr, and Feedbin, whose list of stars has the same name
@@ -375,77 +387,28 @@ def _iter_miniflux(source: Readable) -> Iterator[SavedEntry]:
 
 def _iter_own(source: Readable) -> Iterator[SavedEntry]:
     for row in iter_rows(source):
-        feed = _dict(row.get("feed"))
+        feed = get_dict(row.get("feed"))
         if "link" not in row and "url" in row:
             yield SavedEntry(
-                _address(feed.get("feed_url")),
-                link=_address(row.get("url")),
+                get_address(feed.get("feed_url")),
+                link=get_address(row.get("url")),
                 starred=True,
-                title=_text(row.get("title")),
-                at=_time(row.get("published")),
+                title=get_text(row.get("title")),
+                at=read_time(row.get("published")),
             )
             continue
         read = row.get("read")
         yield SavedEntry(
-            _address(feed.get("address")),
+            get_address(feed.get("address")),
             "",
-            _address(row.get("link")),
-            _time(row.get("starred")) or bool(row.get("starred")),
+            get_address(row.get("link")),
+            read_time(row.get("starred")) or bool(row.get("starred")),
             read if isinstance(read, bool) else None,
-            tuple(name for name in _list(row.get("tags")) if isinstance(name, str)),
-            _text(feed.get("title")),
-            title=_text(row.get("title")),
-            at=_time(row.get("saved")) or _time(row.get("date")),
+            tuple(name for name in get_list(row.get("tags")) if isinstance(name, str)),
+            get_text(feed.get("title")),
+            title=get_text(row.get("title")),
+            at=read_time(row.get("saved")) or read_time(row.get("date")),
         )
-
-
-def _time(value: object) -> dt.datetime | None:
-    try:
-        found = dt.datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
-    return _bound_time(found if found is None or found.tzinfo else found.replace(tzinfo=dt.UTC))
-
-
-# -- values of any type
-
-
-def _read_seconds(value: object) -> dt.datetime | None:
-    """Return the time of a number of seconds; some programs write milliseconds or microseconds."""
-    try:
-        seconds = float(value) if isinstance(value, str | int | float) else 0.0
-        if not math.isfinite(seconds):
-            return None
-        for _ in range(_SMALLER_UNITS):
-            if seconds > 1e11:
-                seconds /= 1000
-        return _bound_time(dt.datetime.fromtimestamp(seconds, dt.UTC)) if seconds > 0 else None
-    except (ValueError, OverflowError, OSError):
-        return None
-
-
-def _bound_time(at: dt.datetime | None) -> dt.datetime | None:
-    """Return a time in UTC; None: there were no feeds then, or it's still to come. No row has such a time."""
-    return at.astimezone(dt.UTC) if at and EARLIEST <= at <= clock.now() + _AHEAD else None
-
-
-def _dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _text(value: object) -> str:
-    """Return a text; empty if it is something else, or longer than anything that is compared."""
-    return value if isinstance(value, str) and len(value) <= NAME_MAX else ""
-
-
-def _address(value: object) -> str:
-    """Return a web address, empty if it is something else."""
-    found = _text(value).strip()
-    return found if found.lower().startswith(("http://", "https://")) else ""
 
 
 _READERS: Final[dict[Format, Callable[[Readable], Iterator[SavedEntry]]]] = {

@@ -268,7 +268,7 @@ class Slot:
         """Check the head before the first byte of a body; False ends the transfer."""
         # libcurl's getinfo isn't allowed inside its callbacks.
         status, fields = read_lines(self._lines)
-        self._keep = 200 <= status < 300 and transfer.request.form is None
+        self._keep = 200 <= status < 300 and transfer.keeps_body
         announced = [line[15:].strip() for line in fields if line[:15].lower() == b"content-length:"]
         if self._keep and len(announced) == 1 and announced[0].isdigit():
             size = announced[0][:20].decode("ascii")

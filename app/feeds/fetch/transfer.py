@@ -35,6 +35,7 @@ _ACCEPT = {
     Target.PAGE: "Accept: text/html, application/xhtml+xml, application/atom+xml;q=0.9, "
     "application/rss+xml;q=0.9, */*;q=0.5",
     Target.CHAPTERS: "Accept: application/json+chapters, application/json, */*;q=0.5",
+    Target.DATA: "Accept: application/json, */*;q=0.5",
     **dict.fromkeys(PICTURES, "Accept: image/avif, image/webp, image/*;q=0.8, */*;q=0.5"),
 }
 _FORM = ["Accept: */*", "Accept-Encoding: gzip", "Content-Type: application/x-www-form-urlencoded"]
@@ -127,6 +128,8 @@ class Transfer:
                 return settings.fetch_max_icon
             case Target.CHAPTERS:
                 return CHAPTERS_BYTES
+            case Target.DATA:
+                return settings.import_pull_bytes
             case _:
                 return settings.fetch_max_page
 
@@ -138,6 +141,11 @@ class Transfer:
         """
         host = self.endpoint.host
         return PICTURE_PREFIX + host if self.request.target in PICTURES else host
+
+    @property
+    def keeps_body(self) -> bool:
+        """Whether the body of a success is read."""
+        return self.request.form is None or self.request.reads_reply
 
     @property
     def keeps_start(self) -> bool:
@@ -217,11 +225,11 @@ class Transfer:
         status, known = head.status, self.request.validators
         if status == 304 and (known.etag or known.last_modified):
             return self._end(status, head, unchanged=True, body_hash=known.body_hash)
-        if status in (204, 205) and self.request.form is None:
+        if status in (204, 205) and self.keeps_body:
             raise FetchError("empty", f"HTTP {status}")
         if not 200 <= status < 300:
             raise FetchError("gone" if status == 410 else f"http_{status}", f"HTTP {status}")
-        if self.request.form is not None:
+        if not self.keeps_body:
             return self._end(status, head)
         if status == 206:
             raise FetchError("bad_response", "partial content, although the whole was requested")
@@ -251,6 +259,7 @@ class Transfer:
         """Follow a page's meta refresh, once (S09); return whether it leads to another page."""
         if (
             self._refreshed
+            or not self.request.follow
             or self.request.target in PICTURES
             or not head.fields.get("content-type", _HTML[0]).lower().startswith(_HTML)
         ):

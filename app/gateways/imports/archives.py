@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
+import functools
 import io
 import tempfile
 import zlib
@@ -31,6 +32,7 @@ from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.reading.tags import TagGateway
@@ -45,6 +47,7 @@ from app.models.imports.opml import Outline, SubscriptionList
 from app.models.media.blob import ORIGINAL
 from app.models.names import to_one_line
 from app.models.reading.entry import EntryKey
+from app.models.reading.notes import QUOTES_MAX, Note, make_quote_id
 from app.models.reading.saved import NewPage, SavedPage
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.runtime.pieces import read_piece
@@ -98,9 +101,10 @@ class ArchiveGateway:
         files: FileGateway,
         blobs: BlobGateway,
         saved_pages: SavedPageGateway,
+        notes: NoteGateway,
         settings: Settings,
     ) -> None:
-        self._saved_pages = saved_pages
+        self._saved_pages, self._notes = saved_pages, notes
         self._files, self._blobs = files, blobs
         self._store, self._cells = store, cells
         self._imports, self._import_mapper = imports, import_mapper
@@ -141,7 +145,20 @@ class ArchiveGateway:
         limits = limits or self._limits
         archive = open_archive(file, limits)
         lists = archive.read_lists(self._opml_limits)
-        found, counts = _collect(archive.iter_entries(), limits.entries)
+        return self.build_contents(lists, archive.iter_entries(), limits.entries)
+
+    def build_contents(
+        self, lists: Sequence[SubscriptionList], entries: Iterable[SavedEntry], limit: int | None = None
+    ) -> ArchiveContents:
+        """Return lists of subscriptions and entries as the contents of one archive.
+
+        Args:
+            limit: most entries that are taken over; None: the setting ``archive_entries_max``.
+
+        Raises:
+            TooLargeError: there are too many feeds.
+        """
+        found, counts = _collect(entries, self._limits.entries if limit is None else limit)
         titles = {entry.feed_url: entry.feed_title for entry in found.values() if entry.feed_url}
         subscriptions = self._join(lists, titles)
         marks = sorted(self._rows(found.values()), key=lambda row: row.feed)
@@ -179,6 +196,8 @@ class ArchiveGateway:
                     tags=tuple(tags[: self._tags_max]),
                     title=to_one_line(entry.title)[:TITLE_MAX],
                     at=entry.at,
+                    note=entry.note,
+                    quotes=entry.quotes,
                 ),
             )
 
@@ -357,17 +376,18 @@ class ArchiveGateway:
         matched = {id(entry) for _, entry in found}
         left = [entry for entries in by_feed.values() for entry in entries if id(entry) not in matched]
         # The feed no longer has what the person kept: its page is saved instead.
-        pages += [entry for entry in left if entry.link and (entry.starred or entry.tags)]
+        pages += [entry for entry in left if entry.link and entry.is_kept]
         saved = self._save_pages(user_id, pages, now, page_feed)
         found += saved
         counts[MarkCount.PAGES] = _count_entries(saved)
-        counts[MarkCount.MISSING] += sum(not (e.link and (e.starred or e.tags)) for e in left)
+        counts[MarkCount.MISSING] += sum(not (e.link and e.is_kept) for e in left)
         counts[MarkCount.MISSING] += len(pages) - len(saved)
         counts[MarkCount.STARRED] = self._star(user_id, found, now)
         counts[MarkCount.TAGGED] = self._tag(user_id, found, now)
+        counts[MarkCount.NOTED] = self._note(user_id, found, now)
         counts[MarkCount.READ] = self._mark_read(user_id, found)
         # After the changes: an app that syncs in between would miss them otherwise.
-        marked = {key.id for key, entry in found if entry.starred or entry.tags}
+        marked = {key.id for key, entry in found if entry.is_kept}
         self._changes.record_changes(user_id, {}, marked)
         return counts
 
@@ -421,6 +441,17 @@ class ArchiveGateway:
                     tagged.append((key, entry))
         return _count_entries(tagged)
 
+    def _note(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], now: dt.datetime) -> int:
+        """Add notes and highlights to those that the person has; equal ones aren't doubled."""
+        noted = list[tuple[EntryKey, SavedEntry]]()
+        for key, entry in found:
+            if entry.is_noted:
+                # The limits of notes hold here as well; entries that are gone have no notes.
+                with contextlib.suppress(TooLargeError, NotFoundError):
+                    self._notes.change_note(user_id, key, functools.partial(_join_note, entry), now)
+                    noted.append((key, entry))
+        return _count_entries(noted)
+
     def _mark_read(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]]) -> int:
         for read in (True, False):
             seqs: defaultdict[int, list[int]] = defaultdict(list)
@@ -437,6 +468,15 @@ class ArchiveGateway:
 def _count_entries(found: Sequence[tuple[EntryKey, SavedEntry]]) -> int:
     """Return the number of stored entries; an archive may have one several times."""
     return len({key.id for key, _ in found})
+
+
+def _join_note(entry: SavedEntry, old: Note) -> Note:
+    """Return a note with what an archive says about its entry; a text that the person wrote here stays."""
+    known = {(quote.exact, quote.prefix, quote.suffix) for quote in old.quotes}
+    new = [quote for quote in entry.quotes if (quote.exact, quote.prefix, quote.suffix) not in known]
+    quotes = (*old.quotes, *(quote._replace(id=make_quote_id()) for quote in new))[:QUOTES_MAX]
+    begun = min((quote.at for quote in quotes), default=old.at)
+    return old._replace(text=old.text or entry.note, quotes=quotes, at=min(old.at, begun))
 
 
 def _own(import_id: int | str) -> str:
@@ -474,6 +514,8 @@ def _merge(one: SavedEntry, other: SavedEntry) -> SavedEntry:
         starred=one.starred or other.starred,
         read=other.read if one.read is None else one.read,
         tags=tuple(dict.fromkeys((*one.tags, *other.tags))),
+        note=one.note or other.note,
+        quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes))),
     )
 
 

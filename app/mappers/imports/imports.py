@@ -8,10 +8,11 @@ the same length. A part is deleted in the transaction that counts what became of
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pymongo import DESCENDING, ReturnDocument, UpdateOne
@@ -34,9 +35,13 @@ from app.models.imports.imports import (
     ItemChange,
     ItemState,
 )
+from app.models.imports.pulls import Pull, PullKind
+from app.models.reading.notes import Quote
 from app.runtime import identity_map
 
 PART = 250
+#: Characters of notes after which a part of marked entries ends.
+PART_BYTES = 1 << 20
 #: Most characters of the detail of a failed outline.
 DETAIL_MAX = 300
 _ACTIVE = [state.value for state in ACTIVE]
@@ -69,6 +74,7 @@ class ImportMapper:
             "folders": [[folder.name, folder.parent] for folder in new.folders],
             "empty": list(new.empty),
             "expires": expires,
+            "pull": _of_pull(new.pull) if new.pull else None,
         }
         while True:
             doc["_id"] = self._imports.reserve_id()
@@ -220,7 +226,7 @@ class ImportMapper:
         if not self._imports.get(user_id).delete_one(query).deleted_count:
             return False
         for parts in (self._parts.get(user_id), self._marks.get(user_id)):
-            parts.delete_many({"user_id": user_id, "import_id": import_id})
+            parts.delete_many({"user_id": user_id, "import_id": {"$in": [import_id, -import_id]}})
         return True
 
     # -- files that are being read
@@ -228,7 +234,78 @@ class ImportMapper:
     @translate_errors
     def find_reading(self, limit: int) -> list[ActiveImport]:
         """Return the imports whose files are being read, longest waiting first."""
-        return self._find_waiting({"state": ImportState.READING.value}, "created", limit)
+        return self._find_waiting({"state": ImportState.READING.value, "pull": None}, "created", limit)
+
+    @translate_errors
+    def find_pulling(self, limit: int) -> list[tuple[ActiveImport, dt.datetime]]:
+        """Return the imports that read other servers, and when each is due, in no particular order."""
+        query: Doc = {"state": ImportState.READING.value, "pull": {"$ne": None}}
+
+        def _read_cell(imports: Collection[Doc]) -> list[Doc]:
+            return list(imports.find(query, {"user_id": 1, "touched": 1, "pull.due": 1}).limit(limit))
+
+        found = itertools.chain(*self._imports.read_each(_read_cell))
+        return [
+            (ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")), doc["pull"]["due"])
+            for doc in found
+        ]
+
+    @translate_errors
+    def set_pull(
+        self,
+        one: Import,
+        pull: Pull,
+        values: Mapping[str, Any],
+        *,
+        run: str | None = None,
+        begin: bool = False,
+        session: Session | None = None,
+    ) -> Import | None:
+        """Store how far a pull is; return None if the import was deleted, has ended, or is another run's.
+
+        Args:
+            run: as in :meth:`update`: the run that must own the pull.
+            begin: count one more run.
+        """
+        query: Doc = {"_id": one.id, "user_id": one.user_id, "state": ImportState.READING.value}
+        query["pull"] = {"$ne": None}
+        if run is not None:
+            query["pull.run"] = run
+        update: Doc = {"$set": {**values, "pull": _of_pull(pull)}}
+        if begin:
+            update["$inc"] = {"tries": 1}
+        doc = self._imports.get(one.user_id, session).find_one_and_update(
+            query, update, return_document=ReturnDocument.AFTER, session=session
+        )
+        return _import(doc) if doc else None
+
+    @translate_errors
+    def add_pulled(
+        self, one: Import, number: int, entries: Sequence[SavedEntry], expires: dt.datetime, session: Session
+    ) -> None:
+        """Store a page of entries as another server names them.
+
+        Their marks aren't those of the import yet, so they are stored under its negative number.
+        """
+        shared = {"user_id": one.user_id, "import_id": -one.id, "expires": expires}
+        parts = [
+            {**shared, "part": number * PART_BYTES + place, "rows": rows}
+            for place, rows in enumerate(_split_marks(MarkRow("", entry) for entry in entries))
+        ]
+        if parts:
+            self._marks.get(one.user_id, session).insert_many(parts, session=session)
+
+    @translate_errors
+    def iter_pulled(self, one: Import) -> Iterator[SavedEntry]:
+        """Yield the entries of all stored pages, in their order."""
+        query = {"user_id": one.user_id, "import_id": -one.id}
+        for doc in self._marks.get(one.user_id).find(query, {"rows": 1}).sort("part", 1):
+            yield from (_mark(row).entry for row in doc["rows"])
+
+    @translate_errors
+    def remove_pulled(self, one: Import) -> None:
+        """Delete the stored pages of entries."""
+        self._marks.get(one.user_id).delete_many({"user_id": one.user_id, "import_id": -one.id})
 
     def _find_waiting(self, query: Doc, since: str, limit: int) -> list[ActiveImport]:
         """Return imports of all cells, longest waiting first; a cell that isn't responding is left out."""
@@ -260,8 +337,13 @@ class ImportMapper:
         items: Sequence[ImportItem],
         marks: Sequence[MarkRow],
         expires: dt.datetime,
+        *,
+        run: str | None = None,
     ) -> Import | None:
         """Store what was in the file of an import: it becomes a preview. Return None if it was deleted.
+
+        Args:
+            run: the run that owns the pull, if it was another server; its login is deleted.
 
         The outlines and marks are stored first. A run that died has stored some of them.
         """
@@ -284,12 +366,25 @@ class ImportMapper:
             "expires": expires,
             "tries": 0,
             "file_id": None,
+            "pull": None,
         }
-        found = self.update(one.user_id, one.id, (ImportState.READING,), values)
+        if run is None:
+            found = self.update(one.user_id, one.id, (ImportState.READING,), values)
+        else:
+            found = self.end_pull(one, values, run)
         if found is None:
             for parts in tables:
                 parts.delete_many(key)
         return found
+
+    @translate_errors
+    def end_pull(self, one: Import, values: Mapping[str, Any], run: str) -> Import | None:
+        """Set fields of an import and delete its login; return None if the pull is another run's."""
+        query = {"_id": one.id, "user_id": one.user_id, "state": ImportState.READING.value, "pull.run": run}
+        doc = self._imports.get(one.user_id).find_one_and_update(
+            query, {"$set": {**values, "pull": None}}, return_document=ReturnDocument.AFTER
+        )
+        return _import(doc) if doc else None
 
     # -- marked entries
 
@@ -297,10 +392,7 @@ class ImportMapper:
     def add_marks(self, user_id: int, import_id: int, rows: Sequence[MarkRow], expires: dt.datetime) -> None:
         """Store the marked entries of an archive, in their order."""
         shared = {"user_id": user_id, "import_id": import_id, "expires": expires}
-        parts = [
-            {**shared, "part": number, "rows": [_of_mark(row) for row in rows[at : at + PART]]}
-            for number, at in enumerate(range(0, len(rows), PART))
-        ]
+        parts = [{**shared, "part": number, "rows": some} for number, some in enumerate(_split_marks(rows))]
         if parts:
             self._marks.get(user_id).insert_many(parts)
 
@@ -395,6 +487,19 @@ def _of_item(item: ImportItem) -> Doc:
     }
 
 
+def _split_marks(rows: Iterable[MarkRow]) -> Iterator[list[Doc]]:
+    """Yield rows in parts of at most :data:`PART` rows and about :data:`PART_BYTES` of notes."""
+    part, size = list[Doc](), 0
+    for row in rows:
+        part.append(_of_mark(row))
+        size += len(row.entry.note) + sum(len(quote.exact) + len(quote.note) for quote in row.entry.quotes)
+        if len(part) >= PART or size >= PART_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
 def _of_mark(row: MarkRow) -> Doc:
     entry = row.entry
     found = {
@@ -406,6 +511,10 @@ def _of_mark(row: MarkRow) -> Doc:
         "t": list(entry.tags),
         "n": entry.title,
         "a": entry.at,
+        "u": entry.feed_url,
+        "c": entry.feed_title,
+        "o": entry.note,
+        "q": [list(quote) for quote in entry.quotes],
     }
     return {name: value for name, value in found.items() if value not in ("", False, [], None) or name == "r"}
 
@@ -421,8 +530,20 @@ def _mark(doc: Doc) -> MarkRow:
             tags=tuple(doc.get("t", ())),
             title=doc.get("n", ""),
             at=doc.get("a"),
+            feed_url=doc.get("u", ""),
+            feed_title=doc.get("c", ""),
+            note=doc.get("o", ""),
+            quotes=tuple(Quote(*row) for row in doc.get("q", ())),
         ),
     )
+
+
+def _of_pull(pull: Pull) -> Doc:
+    return {**dataclasses.asdict(pull), "kind": pull.kind.value}
+
+
+def _pull(doc: Doc) -> Pull:
+    return Pull(**{**doc, "kind": PullKind(doc["kind"])})
 
 
 def _import(doc: Doc) -> Import:
@@ -432,5 +553,6 @@ def _import(doc: Doc) -> Import:
         folders=tuple(ImportFolder(name, parent) for name, parent in doc.get("folders", ())),
         empty=tuple(doc.get("empty", ())),
         fault=tuple(doc["fault"]) if doc.get("fault") else None,
+        pull=_pull(doc["pull"]) if doc.get("pull") else None,
         **{name: doc[name] for name in _PLAIN if name in doc},
     )

@@ -18,6 +18,7 @@ class Target(enum.StrEnum):
     PICTURE = "picture"
     ICON = "icon"
     CHAPTERS = "chapters"
+    DATA = "data"
 
 
 #: Targets that are pictures: any bytes, requested in a queue of their own at each host.
@@ -54,6 +55,7 @@ class FetchRequest:
             addresses stay refused, whatever the allow-list says, unless the host is the same.
         form: an encoded form to send by POST. Then any 2xx is a success and its body isn't read; only
             redirects that keep the method (307, 308) are followed.
+        reads_reply: the body of the response to a form is read, and must be there.
         follow: False: a redirect is the end, and an error like ``http_301``.
         within: most seconds of the whole fetch, if less than the setting; 0: the setting.
         slow: the server answered slowly before, so the longer limits apply.
@@ -67,6 +69,7 @@ class FetchRequest:
     headers: tuple[tuple[str, str], ...] = ()
     referred_by: str | None = None
     form: bytes | None = None
+    reads_reply: bool = False
     follow: bool = True
     within: float = 0.0
     slow: bool = False

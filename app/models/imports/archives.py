@@ -6,6 +6,8 @@ import dataclasses
 import datetime as dt
 import enum
 
+from app.models.reading.notes import Quote
+
 #: Longest guid and address that are compared, characters.
 NAME_MAX = 2048
 
@@ -36,6 +38,8 @@ class SavedEntry:
         feed_title: title of its feed.
         title: its own title, for a saved page.
         at: when it was saved, or published.
+        note: what the person wrote about it.
+        quotes: passages that the person highlighted; without ids they get new ones.
     """
 
     feed_url: str = ""
@@ -47,26 +51,39 @@ class SavedEntry:
     feed_title: str = ""
     title: str = dataclasses.field(default="", compare=False)
     at: dt.datetime | None = dataclasses.field(default=None, compare=False)
+    note: str = ""
+    quotes: tuple[Quote, ...] = ()
+
+    @property
+    def is_noted(self) -> bool:
+        """Whether it has a note or a highlight."""
+        return bool(self.note or self.quotes)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the person kept it, so that it must not be lost with its feed."""
+        return bool(self.starred or self.tags) or self.is_noted
 
     @property
     def is_marked(self) -> bool:
         """Whether the archive says anything about it."""
-        return bool(self.starred or self.tags) or self.read is not None
+        return self.is_kept or self.read is not None
 
 
 class MarkCount(enum.StrEnum):
     """What became of the marked entries of an archive.
 
-    WAITING: entries whose feed isn't imported yet. STARRED, TAGGED, READ: entries that were marked so; one
-    entry may be in several. PAGES: saved as pages, because they have no feed, or because their feed no longer
-    has them. MISSING: entries without a star or tag that their feed no longer has. CUT: entries beyond the
-    limit.
+    WAITING: entries whose feed isn't imported yet. STARRED, TAGGED, READ, NOTED: entries that were marked so;
+    one entry may be in several. PAGES: saved as pages, because they have no feed, or because their feed no
+    longer has them. MISSING: entries that nobody kept and that their feed no longer has. CUT: entries beyond
+    the limit.
     """
 
     WAITING = "waiting"
     STARRED = "starred"
     TAGGED = "tagged"
     READ = "read"
+    NOTED = "noted"
     MISSING = "missing"
     PAGES = "pages"
     CUT = "cut"

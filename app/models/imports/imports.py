@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from app.errors import NO_ROOM
 from app.models.imports.archives import MarkCount
+from app.models.imports.pulls import Pull
 
 #: The attribute of OPML 2.0 that names the language of a feed.
 _LANGUAGE = re.compile(rb'<outline [^>]*?\blanguage="([A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)"')
@@ -19,7 +20,7 @@ _LANGUAGE = re.compile(rb'<outline [^>]*?\blanguage="([A-Za-z]{2,3}(?:-[A-Za-z0-
 class ImportState(enum.StrEnum):
     """The stages of an import; QUEUED waits for one of the slots in which imports run.
 
-    READING: a job reads an uploaded file. UNREADABLE: it couldn't, see ``fault``.
+    READING: a job reads an uploaded file, or another server. UNREADABLE: it couldn't, see ``fault``.
     """
 
     READING = "reading"
@@ -116,6 +117,7 @@ class Import:
         run: the worker's run. tries: how often a run began without progress.
         file_id: the user's file that is being read.
         fault: sentence and values of the error that made the file unreadable.
+        pull: how far it is in reading another server; None: it comes from a file.
         marks: :class:`MarkCount` → number of entries of an archive; empty: the file held only subscriptions.
     """
 
@@ -141,6 +143,7 @@ class Import:
     marks: Mapping[str, int] = dataclasses.field(default_factory=dict)
     file_id: int | None = None
     fault: tuple[str, Mapping[str, Any]] | None = None
+    pull: Pull | None = None
 
     @property
     def waiting_marks(self) -> int:
@@ -203,6 +206,7 @@ class Import:
             "failed": self.count_items(ItemState.FAILED),
             "failed_now": self.failed,
             "seconds": self.estimate_seconds_left(now),
+            "entries": self.pull.entries if self.pull else 0,
         }
 
 

@@ -43,6 +43,7 @@ class Task(enum.StrEnum):
     PULL_SYSTEM = "feeds.pull_system"
     IMPORT = "import.run"
     READ_ARCHIVE = "import.read"
+    PULL_IMPORT = "import.pull"
     LIST = "import.list"
     SEAL = "media.seal"
     TEND_UPLOADS = "media.tend"

@@ -11,6 +11,7 @@ import datetime as dt
 import enum
 import itertools
 import re
+import secrets
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -91,6 +92,11 @@ class NotedEntry(NamedTuple):
     title: str = ""
     url: str = ""
     author: str = ""
+
+
+def make_quote_id() -> str:
+    """Return a new id for a passage."""
+    return secrets.token_hex(6)
 
 
 def squeeze_spaces(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from app.models.reading.notes import (
     Note,
     NotedEntry,
     Quote,
+    make_quote_id,
     squeeze_spaces,
     write_markdown,
 )
@@ -266,17 +266,13 @@ def _check_quote(exact: str, prefix: str, suffix: str, color: str, note: str) ->
     before = squeeze_spaces(check_words(prefix, "prefix", limit=EXACT_MAX))[-CONTEXT_MAX:]
     after = squeeze_spaces(check_words(suffix, "suffix", limit=EXACT_MAX))[:CONTEXT_MAX]
     note = check_words(note, "note", limit=NOTE_MAX)
-    return Quote(_make_id(), exact, before, after, _check_color(color), note, clock.now())
+    return Quote(make_quote_id(), exact, before, after, _check_color(color), note, clock.now())
 
 
 def _check_color(color: str) -> str:
     if color not in tuple(Color):
         raise InvalidError("Choose one of these colors: %(colors)s.", field="color", colors=", ".join(Color))
     return str(color)
-
-
-def _make_id() -> str:
-    return secrets.token_hex(6)
 
 
 def _is_same_passage(one: Quote, other: Quote) -> bool:

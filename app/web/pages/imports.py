@@ -15,6 +15,7 @@ from app import clock
 from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
 from app.models.accounts.user import Notice
 from app.models.imports.imports import Import, ImportedFeeds, ImportItem, ImportState
+from app.models.imports.pulls import ADDRESS_MAX, NAME_MAX, SECRET_MAX, PullKind
 from app.services.imports.imports import PAGE
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session
@@ -46,6 +47,14 @@ class UploadForm:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
     file: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ServerForm:
+    kind: str = declare_text(max=16, default="greader", one_of=tuple(kind.value for kind in PullKind))
+    address: str = declare_text(max=ADDRESS_MAX, default="")
+    name: str = declare_text(max=NAME_MAX, default="")
+    secret: str = declare_text(max=SECRET_MAX, default="")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +115,25 @@ def read_file() -> Response:
     """Let a job read an uploaded file, however large, and show how far it is."""
     form = forms.read_form(request, StoredFile)
     return _to(get_services().archives.request_reading(get_actor(), form.file))
+
+
+@bp.get("/imports/server")
+def show_server_form() -> str:
+    """Show the form that names the server of another reader."""
+    return render_page("pages/import_server.html", typed=ServerForm(), error=None)
+
+
+@bp.post("/imports/server")
+def read_server() -> Response | tuple[str, int]:
+    """Let a job read the person's account on another reader's server, and show how far it is."""
+    form = forms.read_form(request, ServerForm)
+    try:
+        found = get_services().pulled_imports.request_pull(
+            get_actor(), PullKind(form.kind), form.address, name=form.name, secret=form.secret
+        )
+    except _SHOWN as e:
+        return render_page("pages/import_server.html", typed=form, error=e), e.http_status
+    return _to(found)
 
 
 def _to(found: Import, page: int = 0) -> Response:

@@ -79,7 +79,7 @@ def format_time_left(seconds: int) -> str:
 def format_state(found: Import) -> str:
     """Return the label of an import's state."""
     return {
-        ImportState.READING: _("Reading the file…"),
+        ImportState.READING: _("Reading the other server…") if found.pull else _("Reading the file…"),
         ImportState.UNREADABLE: _("Can't be read"),
         ImportState.PREVIEW: _("Not started"),
         ImportState.QUEUED: _("Queued"),

@@ -68,11 +68,11 @@ function show(report) {
   const job = document.getElementById("job");
   if (!job || report.id !== Number(job.dataset.id)) return;
   if (report.state !== job.dataset.state) return job.dataset.state === "reading" ? location.reload() : renew();
+  for (const place of job.querySelectorAll("[data-count]")) place.textContent = number(report[place.dataset.count]);
   const bar = document.getElementById("bar");
   if (!bar) return;
   bar.value = report.done;
   document.getElementById("words").textContent = words(report);
-  for (const place of job.querySelectorAll("[data-count]")) place.textContent = number(report[place.dataset.count]);
   const chip = document.getElementById("import-chip");
   if (chip) chip.lastChild.textContent = t("Importing {done} of {goal}", report);
   speak(words(report));

@@ -12,6 +12,7 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.imports.imports import Import as Stored
 from app.models.imports.imports import ImportItem, ImportState, ItemState
+from app.models.imports.pulls import ADDRESS_MAX, NAME_MAX, SECRET_MAX, PullKind
 from app.services.imports.imports import PAGE
 from app.web.api.rest.shapes import FEED, FEED_URL, IMPORT, UNSET, Body, Id, Query, Shape, UnsetType
 from app.web.api.rest.subscriptions import BulkDone
@@ -57,6 +58,19 @@ class NewImport(Body, frozen=True):
 
     opml: Annotated[str, Meta(min_length=1)]
     name: Annotated[str, Meta(max_length=256)] = ""
+
+
+class NewServerImport(Body, frozen=True):
+    """An account on another reader's server.
+
+    `kind`: `greader` for FreshRSS, The Old Reader, BazQux, Eventr and others with the Google Reader API.
+    `secret`: the password for apps, or Miniflux's API key. It is deleted as soon as everything is read.
+    """
+
+    kind: PullKind
+    secret: Annotated[str, Meta(min_length=1, max_length=SECRET_MAX)]
+    address: Annotated[str, Meta(max_length=ADDRESS_MAX)] = ""
+    name: Annotated[str, Meta(max_length=NAME_MAX)] = ""
 
 
 class ImportOutline(Shape, frozen=True):
@@ -130,6 +144,7 @@ _ONE = add_example(
 )
 add_example(ImportList(items=(_ONE,)))
 add_example(NewImport(opml=_OPML, name="mine.opml"))
+add_example(NewServerImport(PullKind.MINIFLUX, "0f3a-example", "https://rss.example.org"))
 _LINE = add_example(
     ImportOutline(
         index=0,
@@ -186,6 +201,16 @@ def make_import(actor: Actor, body: NewImport) -> Reply[Import]:
 def import_file(actor: Actor, file_id: int) -> Reply[Import]:
     """Reads an uploaded archive or OPML file in the background. Its state is `reading`, then `preview`."""
     kept = get_services().archives.request_reading(actor, file_id)
+    return Reply(build_import(kept), 202, f"/imports/{kept.id}")
+
+
+@add_operation("POST", "/imports/server", "Import from a server", scope=Scope.SUBSCRIBE, tag=TAG, status=202,
+           needs_space=True)  # fmt: skip
+def import_server(actor: Actor, body: NewServerImport) -> Reply[Import]:
+    """Reads your account on another server in the background. Its state is `reading`, then `preview`."""
+    kept = get_services().pulled_imports.request_pull(
+        actor, body.kind, body.address, name=body.name, secret=body.secret
+    )
     return Reply(build_import(kept), 202, f"/imports/{kept.id}")
 
 

@@ -1,0 +1,134 @@
+"""Google Reader's interface, as FreshRSS, Miniflux, The Old Reader, BazQux and Eventr have it.
+
+Of its many forms these use what all of them have: ``ClientLogin``, ``subscription/list``, ``tag/list``,
+``stream/items/ids`` page by page, and ``stream/items/contents`` by POST.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from app.errors import InvalidError
+from app.feeds.archives.formats import LABEL, normalise_category, read_google_item
+from app.feeds.archives.values import get_address, get_dict, get_list, get_text
+from app.feeds.readers.steps import REFUSED, Fields, Steps, ask, check, read_object
+from app.models.feeds.fetched import FetchRequest
+from app.models.imports.archives import SavedEntry
+from app.models.imports.opml import Outline, SubscriptionList
+from app.models.imports.pulls import Login, PulledPage
+
+_STARRED, _READING = "user/-/state/com.google/starred", "user/-/state/com.google/reading-list"
+#: Where FreshRSS has the interface, below the address that people know.
+_FRESHRSS: Final = "/api/greader.php"
+#: What may stand behind the interface's address if it was copied from elsewhere.
+_TAILS: Final = ("/accounts/ClientLogin", "/reader/api/0", "/reader")
+_FEED: Final = "feed/"
+#: Most labels that are read one by one.
+_LABELS_MAX: Final = 500
+#: Answers to a login that say that there is no such interface. FreshRSS answers 400 to an impossible name.
+_ABSENT: Final = frozenset({"http_404", "http_405", "gone", "http_301", "http_302"})
+
+
+class GoogleReader:
+    """Reads an account: the starred items, those with tags, then all, newest first."""
+
+    def __init__(self, address: str, login: Login) -> None:
+        for tail in _TAILS:
+            address = address.removesuffix(tail)
+        self._base, self._login = address, login
+        self._headers: Fields = ()
+        self._token = ""
+        self._feeds: Mapping[str, str] = {}
+        self._folders: Mapping[str, frozenset[str]] = {}
+        self.stages: Sequence[str] = (_STARRED, _READING)
+
+    def _ask(self, path: str, *fields: tuple[str, str], form: Fields | None = None) -> FetchRequest:
+        return ask(
+            f"{self._base}/reader/api/0/{path}",
+            (("output", "json"), *fields),
+            headers=self._headers,
+            form=form,
+        )
+
+    def connect(self) -> Steps[SubscriptionList]:
+        """Log in, and return the subscriptions."""
+        yield from self._log_in()
+        rows = get_list(read_object((yield self._ask("subscription/list"))).get("subscriptions"))
+        feeds, urls, folders = [], dict[str, str](), dict[str, frozenset[str]]()
+        for row in map(get_dict, rows):
+            stream = get_text(row.get("id"))
+            url = get_address(row.get("url")) or get_address(stream.removeprefix(_FEED))
+            names = tuple(filter(None, map(_read_label, get_list(row.get("categories")))))
+            urls[stream], folders[stream] = url, frozenset(names)
+            if url:
+                title = get_text(row.get("title"))
+                feeds += [Outline(url, title, folders=(name,)) for name in names] or [Outline(url, title)]
+        self._feeds, self._folders = urls, folders
+        yield from self._find_tags(frozenset().union(*folders.values()))
+        paths = tuple(dict.fromkeys(feed.folders for feed in feeds if feed.folders))
+        return SubscriptionList("", tuple(feeds), paths, len(feeds))
+
+    def _log_in(self) -> Steps[None]:
+        form = (("Email", self._login.name), ("Passwd", self._login.secret), ("service", "reader"),
+                ("accountType", "HOSTED_OR_GOOGLE"), ("client", "Eventr"), ("output", "text"))  # fmt: skip
+        fetched = yield ask(f"{self._base}/accounts/ClientLogin", form=form)
+        if fetched.error and fetched.error.word in _ABSENT and not self._base.endswith(_FRESHRSS):
+            self._base += _FRESHRSS
+            fetched = yield ask(f"{self._base}/accounts/ClientLogin", form=form)
+        if fetched.error and fetched.error.word == "http_400":
+            raise InvalidError(REFUSED, host=urlsplit(self._base).hostname or "")
+        lines = check(fetched).decode("utf-8", "replace").splitlines()
+        auth = next((line[5:].strip() for line in lines if line.startswith("Auth=")), "")
+        if not auth:
+            raise InvalidError(
+                "This address answers with something else than an interface for apps. Check the address."
+            )
+        self._headers = (("Authorization", f"GoogleLogin auth={auth}"),)
+        # Some servers take a POST only with this token.
+        fetched = yield ask(f"{self._base}/reader/api/0/token", headers=self._headers)
+        self._token = "" if fetched.error else check(fetched).decode("utf-8", "replace").strip()[:256]
+
+    def _find_tags(self, folders: frozenset[str]) -> Steps[None]:
+        """Find the labels that aren't folders: each of them is a list to read."""
+        rows = map(get_dict, get_list(read_object((yield self._ask("tag/list"))).get("tags")))
+        names = (_read_label(row) for row in rows if row.get("type") != "folder")
+        tags = [name for name in dict.fromkeys(names) if name and name not in folders]
+        self.stages = (_STARRED, *(LABEL + name for name in tags[:_LABELS_MAX]), _READING)
+
+    def read_page(self, stage: str, cursor: str, size: int) -> Steps[PulledPage]:
+        """Return the items whose ids a page of the stage lists."""
+        fields = [("s", stage), ("n", str(size)), *([("c", cursor)] if cursor else [])]
+        page = read_object((yield self._ask("stream/items/ids", *fields)))
+        ids = [str(get_dict(row).get("id", ""))[:100] for row in get_list(page.get("itemRefs"))]
+        following = str(page.get("continuation") or "")[:500]
+        ids = [one for one in ids if one]
+        if not ids:
+            return PulledPage((), "")
+        form = [*(("i", one) for one in ids), *([("T", self._token)] if self._token else [])]
+        rows = get_list(read_object((yield self._ask("stream/items/contents", form=form))).get("items"))
+        entries = tuple(filter(None, (self._read(get_dict(row)) for row in rows)))
+        return PulledPage(entries, following if following != cursor else "")
+
+    def _read(self, row: dict[str, Any]) -> SavedEntry | None:
+        """Return an item with its feed's address and without its feed's folders; None: nobody kept it."""
+        entry = read_google_item(row)
+        stream = get_text(get_dict(row.get("origin")).get("streamId"))
+        url = self._feeds.get(stream) or entry.feed_url or get_address(stream.removeprefix(_FEED))
+        folders = self._folders.get(stream, frozenset())
+        found = dataclasses.replace(
+            entry,
+            feed_url=url,
+            # A state that isn't named doesn't hold.
+            read=entry.read is True,
+            tags=tuple(name for name in entry.tags if name not in folders),
+        )
+        return found if url or found.is_kept else None
+
+
+def _read_label(category: object) -> str:
+    """Return the name of the label that a category or tag is; empty: it is something else."""
+    name = normalise_category(get_text(get_dict(category).get("id")))
+    return name.removeprefix(LABEL) if name.startswith(LABEL) else ""

@@ -1,0 +1,119 @@
+"""NewsBlur's interface: feeds in folders, and saved stories with tags, notes and highlights.
+
+It lists which stories are unread, but not which were read, so read states aren't taken over.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from app import clock
+from app.errors import InvalidError
+from app.feeds.archives.values import get_address, get_dict, get_list, get_text, read_seconds
+from app.feeds.readers.steps import Fields, Steps, ask, read_object
+from app.models.feeds.fetched import FetchRequest
+from app.models.imports.archives import SavedEntry
+from app.models.imports.opml import Outline, SubscriptionList
+from app.models.imports.pulls import Login, PulledPage
+from app.models.reading.notes import EXACT_MAX, NOTE_MAX, QUOTES_MAX, Color, Quote, squeeze_spaces
+
+_SAVED: Final = "starred"
+#: Most stories that one request may name.
+_STORIES_MAX: Final = 100
+#: Deepest nesting of folders.
+_DEPTH: Final = 20
+_SESSION = re.compile(r"(?:^|[,;]\s*)newsblur_sessionid=([A-Za-z0-9._-]{1,200})")
+
+
+class NewsBlurReader:
+    """Reads an account of NewsBlur."""
+
+    def __init__(self, address: str, login: Login) -> None:
+        self._base, self._login = address, login
+        self._headers: Fields = ()
+        self._feeds: Mapping[str, tuple[str, str]] = {}
+        self._hashes: tuple[str, ...] = ()
+        self.stages = (_SAVED,)
+
+    def _ask(self, path: str, *fields: tuple[str, str]) -> FetchRequest:
+        return ask(f"{self._base}/reader/{path}", fields, headers=self._headers)
+
+    def connect(self) -> Steps[SubscriptionList]:
+        """Log in; return the subscriptions, and note which stories are saved."""
+        form = (("username", self._login.name), ("password", self._login.secret))
+        fetched = yield ask(f"{self._base}/api/login", form=form)
+        session = _SESSION.search(fetched.headers.get("set-cookie", ""))
+        if read_object(fetched).get("authenticated") is not True or session is None:
+            raise InvalidError("NewsBlur refused this login. Check the name and the password.")
+        self._headers = (("Cookie", f"newsblur_sessionid={session[1]}"),)
+        answer = read_object((yield self._ask("feeds", ("include_favicons", "false"))))
+        self._feeds = _read_feeds(answer.get("feeds"))
+        placed = (
+            (self._feeds.get(number, ("", "")), path) for path, number in _iter_folders(answer.get("folders"))
+        )
+        outlines = [Outline(url, title, folders=path) for (url, title), path in placed if url]
+        hashes = get_list(read_object((yield self._ask("starred_story_hashes"))).get("starred_story_hashes"))
+        # The oldest first, so that stories which are saved meanwhile come last.
+        self._hashes = tuple(filter(None, map(get_text, hashes)))[::-1]
+        paths = tuple(dict.fromkeys(feed.folders for feed in outlines if feed.folders))
+        return SubscriptionList("NewsBlur", tuple(outlines), paths, len(outlines))
+
+    def read_page(self, stage: str, cursor: str, size: int) -> Steps[PulledPage]:
+        """Return the next saved stories; the cursor is the number of those before them."""
+        start = int(cursor or 0)
+        wanted = self._hashes[start : start + min(size, _STORIES_MAX)]
+        if not wanted:
+            return PulledPage((), "")
+        answer = read_object((yield self._ask("starred_stories", *(("h", one) for one in wanted))))
+        feeds = {**_read_feeds(answer.get("feeds")), **self._feeds}  # the former aren't subscribed anymore
+        entries = tuple(_read_story(get_dict(row), feeds) for row in get_list(answer.get("stories")))
+        end = start + len(wanted)
+        return PulledPage(entries, str(end) if end < len(self._hashes) else "")
+
+
+def _read_feeds(value: object) -> dict[str, tuple[str, str]]:
+    """Return number → (address, title), from an object or a list of feeds."""
+    rows = value.values() if isinstance(value, dict) else get_list(value)
+    return {
+        str(row.get("id")): (get_address(row.get("feed_address")), get_text(row.get("feed_title")))
+        for row in map(get_dict, rows)
+    }
+
+
+def _iter_folders(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the path and the number of each feed: a list holds numbers, and objects of named lists."""
+    for part in get_list(value):
+        if isinstance(part, dict):
+            if len(path) < _DEPTH:
+                for name, inside in part.items():
+                    yield from _iter_folders(inside, (*path, get_text(name) or "…"))
+        else:
+            yield path, str(part)
+
+
+def _read_story(row: dict[str, Any], feeds: Mapping[str, tuple[str, str]]) -> SavedEntry:
+    url, title = feeds.get(str(row.get("story_feed_id")), ("", ""))
+    starred = read_seconds(row.get("starred_timestamp"))
+    notes = row.get("user_notes")
+    return SavedEntry(
+        url,
+        get_text(row.get("id")),
+        get_address(row.get("story_permalink")),
+        starred or True,
+        tags=tuple(filter(None, map(get_text, get_list(row.get("user_tags"))))),
+        feed_title=title,
+        title=get_text(row.get("story_title")),
+        at=read_seconds(row.get("story_timestamp")),
+        note=notes[:NOTE_MAX] if isinstance(notes, str) else "",
+        quotes=tuple(_iter_quotes(row.get("highlights"), starred)),
+    )
+
+
+def _iter_quotes(value: object, at: dt.datetime | None) -> Iterator[Quote]:
+    for text in get_list(value)[:QUOTES_MAX]:
+        exact = squeeze_spaces(text)[:EXACT_MAX] if isinstance(text, str) else ""
+        if exact:
+            yield Quote("", exact, "", "", Color.YELLOW, "", at or clock.now())

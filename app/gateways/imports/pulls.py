@@ -1,0 +1,195 @@
+"""Imports from other readers' servers: the pages read so far, the next one, and the encrypted login.
+
+Each page is stored in the transaction that says where the next one begins. So a run that dies is continued by
+the next one, and neither reads a page for nothing nor leaves one out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from app.config import Settings
+from app.errors import EventrError, InvalidError, NotFoundError
+from app.feeds import sealing
+from app.feeds.fetch.address_policy import Policy
+from app.feeds.opml import opml
+from app.feeds.readers.greader import GoogleReader
+from app.feeds.readers.miniflux import MinifluxReader
+from app.feeds.readers.newsblur import NewsBlurReader
+from app.feeds.readers.steps import ServerReader
+from app.gateways.imports.archives import ArchiveGateway
+from app.gateways.imports.imports import PREVIEW_KEPT, ImportGateway
+from app.mappers.imports.imports import ImportMapper
+from app.mappers.mongo.cells import Cells
+from app.mappers.mongo.store import Session
+from app.models.imports.imports import ActiveImport, Import, ImportState
+from app.models.imports.opml import SubscriptionList
+from app.models.imports.pulls import ADDRESS_MAX, END, Login, Pull, PulledPage, PullKind
+
+_READERS: Final[Mapping[PullKind, Callable[[str, Login], ServerReader]]] = {
+    PullKind.GREADER: GoogleReader,
+    PullKind.MINIFLUX: MinifluxReader,
+    PullKind.NEWSBLUR: NewsBlurReader,
+}
+#: The only server of its kind.
+_NEWSBLUR: Final = "https://www.newsblur.com"
+#: Runs that may begin without storing a page before an import ends.
+TRIES: Final = 25
+_AT_ONCE: Final = 1000
+_READING: Final = (ImportState.READING,)
+
+
+class PulledImportGateway:
+    """Stores imports that read other servers."""
+
+    def __init__(
+        self,
+        *,
+        cells: Cells,
+        imports: ImportGateway,
+        import_mapper: ImportMapper,
+        archives: ArchiveGateway,
+        settings: Settings,
+    ) -> None:
+        self._cells, self._imports, self._mapper, self._archives = cells, imports, import_mapper, archives
+        self._key, self._policy = sealing.derive_key(settings.secret_key), Policy(settings)
+
+    def add(self, user_id: int, kind: PullKind, address: str, login: Login, now: dt.datetime) -> Import:
+        """Store an import that is still to read a server.
+
+        Raises:
+            InvalidError: this isn't the address of a server, or this server has no key to encrypt a login.
+        """
+        address = _NEWSBLUR if kind is PullKind.NEWSBLUR and not address else self._resolve(address)
+        if not self._key:
+            raise InvalidError("This server has no key for secrets. Ask its administrator to set one.")
+        sealed = sealing.encrypt_text(self._key, json.dumps(login).encode(), _name(user_id))
+        new = Import(
+            id=0,
+            user_id=user_id,
+            name=address.partition("//")[2].partition("/")[0],
+            created=now,
+            state=ImportState.READING,
+            pull=Pull(kind=kind, address=address, sealed=sealed, due=now),
+        )
+        return self._mapper.add(new, [], now + PREVIEW_KEPT)
+
+    def _resolve(self, address: str) -> str:
+        text = address.strip()
+        text = text if "://" in text or not text else f"https://{text}"
+        url, fault = opml.resolve_address(text, self._policy)
+        if fault and fault.word == "login_in_url":
+            raise InvalidError("Enter the address without a name and password in it.", field="address")
+        if (fault and fault.word != "refused") or len(url) > ADDRESS_MAX or not url:
+            raise InvalidError(
+                "Enter the web address of your reader's server, such as https://rss.example.org.",
+                field="address",
+            )
+        return url.partition("#")[0].partition("?")[0].rstrip("/")
+
+    def find_pulling(self) -> list[tuple[ActiveImport, dt.datetime]]:
+        """Return the imports that read servers, and when each is due."""
+        return self._mapper.find_pulling(_AT_ONCE)
+
+    def begin_run(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
+        """Let a run own an import that is due; return None if there is no such import.
+
+        Raises:
+            InvalidError: too many runs began and stored nothing.
+        """
+        one = self._mapper.find(user_id, import_id)
+        if one is None or one.pull is None or one.state is not ImportState.READING or one.pull.due > now:
+            return None
+        begun = self._mapper.set_pull(
+            one, dataclasses.replace(one.pull, run=run), {"touched": now}, run=one.pull.run, begin=True
+        )
+        return begun
+
+    def open_reader(self, one: Import) -> ServerReader:
+        """Return what reads the server of an import.
+
+        Raises:
+            InvalidError: the login can't be decrypted anymore, or too many runs began in vain.
+        """
+        pull = _get_pull(one)
+        if one.tries > TRIES:
+            raise InvalidError("Reading this server failed again and again. Start the import once more.")
+        plain = sealing.open_seal(self._key, pull.sealed, _name(one.user_id)) if self._key else None
+        if plain is None:
+            raise InvalidError("Eventr's key for secrets has changed. Start the import once more.")
+        return _READERS[pull.kind](pull.address, Login(*json.loads(plain)))
+
+    def store_page(
+        self, one: Import, page: PulledPage, stage: str, cursor: str, now: dt.datetime
+    ) -> Import | None:
+        """Store a page, and where the next one begins; return None if this run has lost the import."""
+        pull = _get_pull(one)
+        following = dataclasses.replace(
+            pull,
+            stage=stage,
+            cursor=cursor,
+            pages=pull.pages + 1,
+            entries=pull.entries + len(page.entries),
+            failures=0,
+            problem="",
+            due=now,
+        )
+        values = {"touched": now, "tries": 0, "expires": now + PREVIEW_KEPT}
+
+        def write_page(session: Session) -> Import | None:
+            found = self._mapper.set_pull(one, following, values, run=pull.run, session=session)
+            if found is not None:
+                self._mapper.add_pulled(one, pull.pages, page.entries, now + PREVIEW_KEPT, session)
+            return found
+
+        return self._cells.run_in_transaction(one.user_id, write_page)
+
+    def put_off(self, one: Import, word: str, due: dt.datetime, now: dt.datetime) -> None:
+        """Store that a server didn't answer, and when to ask it again."""
+        pull = _get_pull(one)
+        later = dataclasses.replace(pull, failures=pull.failures + 1, problem=word, due=due)
+        self._mapper.set_pull(one, later, {"touched": now, "tries": 0}, run=pull.run)
+
+    def give_up(self, one: Import, error: EventrError, now: dt.datetime) -> Import | None:
+        """End an import whose server can't be read, and delete its login; return None if the run lost it."""
+        values = {
+            "state": ImportState.UNREADABLE.value,
+            "fault": [error.sentence, {k: v for k, v in error.ids.items() if isinstance(v, str | int)}],
+            "ended": now,
+        }
+        found = self._mapper.end_pull(one, values, _get_pull(one).run)
+        if found is not None:
+            self._mapper.remove_pulled(one)
+        return found
+
+    def finish(self, one: Import, subscriptions: SubscriptionList, now: dt.datetime) -> Import | None:
+        """Make all that was read a preview, and delete the login; return None if the run lost it.
+
+        Raises:
+            TooLargeError: there are too many feeds.
+        """
+        pull = _get_pull(one)
+        checked = dataclasses.replace(pull, stage=END, cursor="")
+        if self._mapper.set_pull(one, checked, {"touched": now}, run=pull.run) is None:
+            return None
+        contents = self._archives.build_contents([subscriptions], self._mapper.iter_pulled(one))
+        new, items = self._imports.plan(one.user_id, contents.subscriptions)
+        read = dataclasses.replace(new, marks=contents.counts)
+        done = self._mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT, run=pull.run)
+        if done is not None:
+            self._mapper.remove_pulled(one)
+        return done
+
+
+def _get_pull(one: Import) -> Pull:
+    if one.pull is None:
+        raise NotFoundError(import_id=one.id)
+    return one.pull
+
+
+def _name(user_id: int) -> bytes:
+    return b"import %d" % user_id

@@ -1,0 +1,87 @@
+"""Imports from another reader's server: how it is reached, and how far an import is."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import enum
+from typing import NamedTuple
+
+from app.models.imports.archives import SavedEntry
+
+#: Longest address, name of a user, and password or token, characters.
+ADDRESS_MAX, NAME_MAX, SECRET_MAX = 512, 256, 512
+#: The stage of a pull that has everything but the list of subscriptions.
+END = "/end"
+
+
+class PullKind(enum.StrEnum):
+    """The interface by which a server is read.
+
+    GREADER: Google Reader's, which FreshRSS, Miniflux, The Old Reader, BazQux and Eventr have.
+    """
+
+    GREADER = "greader"
+    MINIFLUX = "miniflux"
+    NEWSBLUR = "newsblur"
+
+
+class Login(NamedTuple):
+    """What opens the account there. ``name`` is empty if ``secret`` is a token."""
+
+    name: str
+    secret: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Pull:
+    """How far an import from a server is.
+
+    Attributes:
+        address: of the interface, without a slash at its end.
+        sealed: the login, encrypted; it is deleted when the import ends.
+        due: when the next request may be sent.
+        stage: name of the list that is being read; empty: the first; :data:`END`: all are read.
+        cursor: where its next page begins, in the words of the server; empty: at the beginning.
+        pages: stored pages. entries: entries in them.
+        failures: failed tries since the last page.
+        problem: what the last try failed with: an error word of a fetch; empty: it succeeded.
+        run: name of the run that may store pages.
+    """
+
+    kind: PullKind
+    address: str
+    sealed: bytes
+    due: dt.datetime
+    stage: str = ""
+    cursor: str = ""
+    pages: int = 0
+    entries: int = 0
+    failures: int = 0
+    problem: str = ""
+    run: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PulledPage:
+    """A page of entries; ``cursor`` is where the next one begins; empty: this is the last of its stage."""
+
+    entries: tuple[SavedEntry, ...]
+    cursor: str
+
+
+class PassingError(Exception):
+    """A server can't answer now; the import goes on later.
+
+    Attributes:
+        word: error word of the fetch.
+        wait: seconds that the server asked for; 0: none.
+    """
+
+    def __init__(self, word: str, wait: float = 0) -> None:
+        super().__init__(word)
+        self.word, self.wait = word, wait
+
+
+class PageTooLargeError(Exception):
+    """An answer exceeds the limit; a shorter page may not."""

@@ -1,0 +1,57 @@
+"""Importing from another server as a page, and in REST."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.bootstrap.services import Services
+from app.models.accounts.actor import Actor
+from tests.web.conftest import Visitor
+
+PAGE = "/imports/server"
+FORM = {"kind": "miniflux", "address": "rss.example.org", "name": "", "secret": "key-17"}
+
+
+@pytest.fixture
+def reader(db: Any, ann: Visitor) -> Actor:
+    return Actor(db.users.find_one({"name": "ann"})["_id"])
+
+
+def test_a_server_is_named_and_its_import_shows_how_far_it_is(
+    ann: Visitor, services: Services, reader: Actor, db: Any
+) -> None:
+    assert PAGE in ann.get("/imports").text
+    assert "Read my account" in ann.get(PAGE).text
+    answer = ann.post(PAGE, FORM)
+    (found,) = services.imports.list_recent(reader)
+    assert answer.location == f"/imports/{found.id}"
+    assert found.name == "rss.example.org"
+    db.imports.update_one({"_id": found.id}, {"$set": {"pull.entries": 1240}})
+    page = ann.get(f"/imports/{found.id}").text
+    assert "Reading the other server…" in page
+    assert "1,240" in page
+    assert "isn't answering" not in page
+    db.imports.update_one({"_id": found.id}, {"$set": {"pull.problem": "timeout"}})
+    assert "isn't answering" in ann.get(f"/imports/{found.id}").text
+    assert "key-17" not in page
+    assert ann.get(f"/api/imports/{found.id}").json["entries"] == 1240
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"address": "nowhere at all"}, "Enter the web address of your reader"),
+        ({"secret": ""}, "Enter the password or the token"),
+        ({"kind": "greader"}, "Enter your user name"),
+    ],
+)
+def test_wrong_fields_are_explained_and_the_secret_isnt_sent_back(
+    ann: Visitor, services: Services, reader: Actor, change: dict[str, str], said: str
+) -> None:
+    answer = ann.post(PAGE, FORM | change)
+    assert answer.status_code == 400
+    assert said in answer.text
+    assert "key-17" not in answer.text
+    assert services.imports.list_recent(reader) == []
