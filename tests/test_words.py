@@ -151,6 +151,23 @@ def _raised(path: Path) -> Iterator[tuple[int, ast.expr, set[str]]]:
             yield node.lineno, node.args[0], {str(k.arg) for k in node.keywords}
 
 
+def _find_hidden(source: str) -> list[str]:
+    """Return the calls of gettext within formatted strings, where nothing collects their texts."""
+    strings = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.JoinedStr)]
+    calls = [node for one in strings for node in ast.walk(one) if isinstance(node, ast.Call)]
+    return [ast.unparse(call) for call in calls if getattr(call.func, "id", "") in _GETTEXT]
+
+
+@pytest.mark.parametrize("path", sorted((REPO / "app").rglob("*.py")), ids=lambda path: str(path.name))
+def test_every_word_of_the_code_reaches_the_catalogues(path: Path) -> None:
+    assert not _find_hidden(path.read_text())
+
+
+def test_a_word_in_a_formatted_string_is_found() -> None:
+    assert _find_hidden("""x = f"<h2>{escape(_('Already read'))}</h2>" """) == ["_('Already read')"]
+    assert not _find_hidden("""done = _("Already read"); x = f"<h2>{done}</h2>" """)
+
+
 def test_sentences_of_errors_are_literals_whose_places_are_filled() -> None:
     wrong = []
     for path in sorted((REPO / "app").rglob("*.py")):

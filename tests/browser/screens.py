@@ -250,7 +250,7 @@ def _recent(demo: Demo) -> str:
     return "/read/recent"
 
 
-def _story(demo: Demo) -> str:
+def draw_story(demo: Demo) -> str:
     """An article in three feeds: two other entries stand for its copies."""
     page = demo.services.reading.load_page(
         demo.ann, StreamQuery(StreamRef(StreamKind.ALL), Sort.NEWEST, limit=200)
@@ -315,7 +315,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("tree", "/read"),
     Screen("list", "/read/all"),
     Screen("article", lambda demo: f"/read/folder/{demo.folders['Design']}?entry={demo.entry}"),
-    Screen("story", _story),
+    Screen("story", draw_story),
     Screen("view-list", "/read/all?view=list"),
     Screen("view-expanded", lambda demo: f"/read/folder/{demo.folders['Programming']}?view=expanded"),
     Screen("view-menu", "/read/all", _view_menu, covers="#rows"),

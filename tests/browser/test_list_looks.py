@@ -10,7 +10,9 @@ from playwright.sync_api import Locator, Page, expect
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import StreamQuery, StreamRef
 from tests.browser.conftest import PHONE, WIDE, Site
+from tests.browser.screens import draw_story
 from tests.browser.test_list_rules import URLS, kept, subscribe, titles
+from tests.support import demo, social
 from tests.support.reader import add_user, follow, pull, rss
 
 Visit = Callable[..., Page]
@@ -403,3 +405,66 @@ def test_a_finger_takes_a_star_away_but_needs_a_swipe_to_set_one(
     at = edges(plain)
     page.touchscreen.tap((at["left"] + at["right"]) / 2, (at["top"] + at["bottom"]) / 2)
     expect(page.locator("#entry-title")).to_have_text("Second")
+
+
+#: What of the lines below the titles lies upon the age or the star of its row.
+_UPON_AGES = """() => [...document.querySelectorAll("#rows .row:has(p)")].flatMap((row) => {
+  const box = (e) => e.getBoundingClientRect();
+  const upon = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
+  const ends = [...row.querySelectorAll(".end time, .end [aria-pressed=true]")].map(box);
+  const texts = document.createTreeWalker(row.querySelector("p"), NodeFilter.SHOW_TEXT);
+  const found = [];
+  for (let text; (text = texts.nextNode());) {
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    for (let { left, right, top, bottom } of range.getClientRects()) {
+      for (let e = text.parentElement; e !== row; e = e.parentElement) {
+        if (getComputedStyle(e).overflow === "visible") continue;
+        const clip = box(e);
+        [left, top] = [Math.max(left, clip.left), Math.max(top, clip.top)];
+        [right, bottom] = [Math.min(right, clip.right), Math.min(bottom, clip.bottom)];
+      }
+      const seen = { left, right, top, bottom };
+      if (ends.some((end) => upon(end, seen))) found.push(text.textContent.slice(0, 40));
+    }
+  }
+  return found;
+})"""
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_no_line_of_a_row_lies_upon_its_age(site: Site, visit: Visit, language: str) -> None:
+    """Texts of one direction in a page of the other, articles of several feeds, shares with notes."""
+    filled = demo.fill(site.services)
+    site.services.accounts.set_preferences(filled.ann, {"language": language})
+    story = draw_story(filled)
+    social.around(filled)
+    social.passed_on(filled)
+    page = visit(login="ann", language=language)
+    found = []
+    for size in (WIDE, PHONE):
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        for path in (
+            *(f"{story}&density={density}" for density in ("cozy", "card", "compact")),
+            "/read/all?view=list&density=card",
+            "/read/all?view=list",
+            "/search?q=japan+art",
+            "/read/starred?density=card",
+            "/read/following",
+            "/read/today?view=list",
+        ):
+            page.goto(path.partition("&entry=")[0] if size == PHONE else path)
+            expect(page.locator("#rows .row").first).to_be_visible()
+            found += [f"{path} {size[0]} {language}: {text}" for text in page.evaluate(_UPON_AGES)]
+    assert not found, "\n".join(found)
+
+
+def test_a_letter_keeps_its_distance_from_the_name_in_a_page_from_right_to_left(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    publish(site, ann, rss("Feed one", [("Title", "")]))
+    site.services.accounts.set_preferences(ann, {"language": "ar"})
+    line = visit(login="ann", language="ar").locator("#rows .row p").first
+    letter, name = edges(line.locator(".av")), edges(line.locator(".src"))
+    assert letter["left"] - name["right"] >= 5

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from app.models.accounts.actor import Actor
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from tests.browser.conftest import PHONE, WIDE, Site
 from tests.browser.test_keys import press
 from tests.support.reader import add_user, pull, rss
@@ -153,7 +154,8 @@ def test_an_entry_that_its_list_does_not_hold_is_marked_all_the_same(
     expect(page).to_have_url(re.compile("entry="))
     eventually(lambda: _total(site, ann) == 19)
     page.goto(f"{page.url}&show=unread")
-    expect(page.locator("#rows .row")).to_have_count(19)
+    # The open entry is on top of the others.
+    expect(page.locator("#rows .row")).to_have_count(20)
     toggle = page.locator("#article form[data-act=read] button")
     page.keyboard.press("m")
     expect(toggle).to_have_attribute("aria-pressed", "true")
@@ -174,6 +176,36 @@ def test_who_comes_by_a_link_has_read_the_entry_also_where_its_list_does_not_hol
     expect(page.locator("#article form[data-act=read] button")).to_have_attribute("aria-pressed", "false")
     eventually(lambda: _total(site, ann) == 19)
     expect(page.locator(".tree a[data-all] b")).to_have_text("19")
+
+
+def test_an_entry_far_down_its_list_is_on_top_when_opened_by_a_link(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    """Next and previous begin at its row; more rows don't repeat it; back leads to the list."""
+    reading, ref = site.services.reading, StreamRef(StreamKind.ALL)
+    listed = [row.id for row in reading.load_page(ann, StreamQuery(ref, limit=20)).rows]
+    page = visit(login="ann")
+    page.goto("/read/starred")
+    page.goto(f"/read/all?rows=5&entry={listed[12]}")
+    rows, title = page.locator("#rows .row"), page.locator("#entry-title")
+    current = page.locator("#rows .row[aria-current]")
+    expect(current).to_have_attribute("data-id", str(listed[12]))
+    expect(current).to_be_in_viewport()
+    expect(page.locator("#rows h2.pin")).to_have_text(["Opened entry", "Start of the list"])
+    first = title.text_content()
+    for key, shown in (("j", listed[0]), ("j", listed[1]), ("k", listed[0]), ("k", listed[12])):
+        page.keyboard.press(key)
+        expect(current).to_have_attribute("data-id", str(shown))
+        expect(page).to_have_url(re.compile(f"entry={shown}"))
+    expect(title).to_have_text(str(first))
+    page.keyboard.press("k")
+    expect(page.get_by_role("status").filter(has_text="This is the first entry")).to_be_attached()
+    expect(rows).to_have_count(20)
+    ids = rows.evaluate_all("(all) => all.map((row) => Number(row.dataset.id))")
+    assert ids == [listed[12], *(i for i in listed if i != listed[12])]
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile(r"/read/all$"))
+    expect(current).to_have_attribute("data-id", str(listed[12]))
 
 
 @pytest.mark.parametrize("by", ["key", "button", "late key"])

@@ -187,6 +187,21 @@ def test_today_is_first_and_keys_go_through_it(
     expect(page.locator(".pane-list .empty h2")).to_have_text("Nothing new today")
 
 
+def test_an_entry_that_is_not_of_today_stands_above_the_sections(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    reading = site.services.reading
+    old = reading.load_page(ann, StreamQuery(StreamRef.parse("all"))).rows[0]
+    reading.mark(ann, [old.id], True)
+    page = visit(login="ann")
+    page.goto(f"/read/today?entry={old.id}")
+    expect(page.locator("#rows .section h2").first).to_have_text("Opened entry")
+    expect(page.locator("#rows .row[aria-current]")).to_have_attribute("data-id", str(old.id))
+    expect(page.locator("#rows .row")).to_have_count(6)
+    press(page, "j")
+    expect(page.locator("#rows .row[aria-current] h2 a")).to_have_text(titles(page)[1])
+
+
 def test_popular_entries_open_beside_the_list(site: Site, visit: Visit, ann: Actor) -> None:
     share(site, "cleo", "https://cleo.example/feed")
     page = show(visit, login="ann")

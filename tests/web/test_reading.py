@@ -71,6 +71,51 @@ def test_what_is_of_no_feed_of_ones_own_has_no_unread_state(
             assert not _forms(page, "/entries/mark")
 
 
+def test_an_entry_opened_by_a_link_has_a_row_wherever_it_is_in_the_list(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    _feed(services, reader, 120)
+    (last,) = (
+        row.id
+        for row in services.reading.load_page(reader, StreamQuery(StreamRef.parse("all"), limit=120)).rows
+        if row.title == "Entry 100"
+    )
+    for view in "panes", "list", "expanded":
+        page = ann.get(f"/read/all?view={view}&entry={last}").text
+        assert _chosen(page) == ["Entry 100"]
+        assert [title for title, _ in _rows(page)] == ["Entry 100", *(f"Entry {n}" for n in range(50))][
+            : len(_rows(page))
+        ]
+        headings = lxml.html.fromstring(page).xpath("//ol//h2[@class='pin']/text()")
+        assert headings == ["Opened entry", "Start of the list"]
+    assert _link(page, "Previous entry") == ""
+    page = ann.get(_link(page, "Next entry")).text
+    assert _chosen(page) == ["Entry 0"]
+    page = ann.get(f"/read/all?entry={last}").text
+    (more,) = lxml.html.fromstring(page).xpath("//*[@id='more']/a/@href")
+    titles = [title for title, _ in _rows(page)]
+    while more:
+        part = ann.get(more, headers={"HX-Request": "true", "HX-Target": "li#more"}).text
+        titles += [title for title, _ in _rows(part)]
+        (more,) = lxml.html.fromstring(part).xpath("//*[@id='more']/a/@href") or [""]
+    assert sorted(titles) == sorted(f"Entry {n}" for n in range(120)), "each of them once"
+    empty = ann.get(f"/read/starred?entry={last}").text
+    assert (_rows(empty), "No starred entries yet" in empty) == ([], True)
+    # One of the rows of the list has no other.
+    first = services.reading.load_page(reader, StreamQuery(StreamRef.parse("all"))).rows[3].id
+    page = ann.get(f"/read/all?entry={first}").text
+    assert (len(_rows(page)), _chosen(page)) == (50, ["Entry 3"])
+    assert "pinned" not in page
+
+
+def test_nothing_is_pinned_from_what_somebody_may_not_see(
+    services: Services, ann: Visitor, reader: Actor
+) -> None:
+    _feed(services, reader, 3)
+    assert ann.get("/read/all?entry=99999999").status_code == 404
+    assert ann.get("/read/all?pinned=99999999").status_code == 200
+
+
 def test_a_list_is_paged_by_links(services: Services, ann: Visitor, reader: Actor) -> None:
     _feed(services, reader, 120)
     seen: list[str] = []
@@ -159,7 +204,8 @@ def test_an_entry_is_shown_where_its_list_is_gone(services: Services, ann: Visit
     answer = ann.get(gone)
     assert answer.status_code == 200
     assert 'data-entry="' in answer.text
-    assert _rows(answer.text)[0][0] == "Entry 0"
+    # The list begins anew, below the entry.
+    assert [title for title, _ in _rows(answer.text)[:2]] == ["Entry 50", "Entry 0"]
     assert "gone" not in _link(answer.text, "Back to the list")
 
 

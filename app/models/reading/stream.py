@@ -287,6 +287,7 @@ class Page:
         looked: the summary of a search.
         total: rows of the whole list, if known.
         notes: about entries that a search may have missed.
+        pinned: the open entry, on top of these rows; None: one of them, or none is open.
     """
 
     rows: tuple[EntryRow, ...]
@@ -297,6 +298,23 @@ class Page:
     looked: SearchSummary | None = None
     total: int | None = None
     notes: tuple[QueryNote, ...] = ()
+    pinned: EntryRow | None = None
+
+    @property
+    def all_rows(self) -> tuple[EntryRow, ...]:
+        """The rows in the order in which they are read."""
+        return (self.pinned, *self.rows) if self.pinned else self.rows
+
+    def drop_row(self, entry_id: int | None) -> Page:
+        """Return this page without the row of an entry that is pinned on top of the list."""
+        places = [place for place, row in enumerate(self.rows) if row.id != entry_id]
+        if len(places) == len(self.rows):
+            return self
+        split = self.split
+        if split is not None:
+            split = sum(place < split for place in places)
+            split = split if split < len(places) else None
+        return dataclasses.replace(self, rows=tuple(self.rows[place] for place in places), split=split)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -13,7 +13,17 @@ from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.story import Copy, StoryChoice
-from app.models.reading.stream import MARKED, SINGLE, Cursor, EntryRow, Page, Snapshot, Sort, StreamKind
+from app.models.reading.stream import (
+    MARKED,
+    SINGLE,
+    Article,
+    Cursor,
+    EntryRow,
+    Page,
+    Snapshot,
+    Sort,
+    StreamKind,
+)
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
 from app.models.subscriptions.subscription import Subscription
@@ -260,6 +270,14 @@ class PageMaker:
                 split -= 1
         cursor = str(page.cursor) if page.cursor else None
         return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total, notes=page.notes)
+
+    def make_row(self, user_id: int, article: Article, *, with_bodies: bool) -> EntryRow:
+        """Return an open entry as the row of a list that may not hold it; arguments as for :meth:`make`."""
+        entry = article.entry
+        mine = self._subscriptions.find_by_user(user_id, [entry.feed_id])
+        sources = self._streams.load_sources(mine, extra_feed_ids=[entry.feed_id])
+        row = build_row(entry, sources, article.starred, tuple(article.tags), tuple(article.sharers))
+        return self._with_text(row, entry) if with_bodies else row
 
     def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
         html = entry.content or entry.summary

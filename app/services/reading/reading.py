@@ -362,6 +362,18 @@ class ReadingService:
             is_apart=is_apart,
         )
 
+    def pin_row(self, actor: Actor, page: Page, article: Article, *, with_bodies: bool) -> Page:
+        """Return a page with the row of an open entry on top if it's on no other row.
+
+        A link may lead to an entry that is far down its list, or not in it anymore: it is shown all the same.
+        An empty list stays empty and says why.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        if not page.rows or any(row.id == article.entry.id for row in page.rows):
+            return page
+        row = self._pages.make_row(actor.user_id, article, with_bodies=with_bodies)
+        return dataclasses.replace(page, pinned=row)
+
     def record_opened(self, actor: Actor, article: Article, ref: StreamRef) -> None:
         """Record that an entry was opened in a stream, unless it will be recorded with its mark.
 

@@ -50,6 +50,8 @@ class Query:
     density: str = _wish("density")
     sort: str = _wish("sort")
     show: str = _wish("show")
+    #: The entry that a list without its row has on top, which its later pages leave out.
+    pinned: int | None = None
     text: str = declare_text(max=8, default="", one_of=("", FULL, FEED))
 
     @property
@@ -208,8 +210,8 @@ def _screen(query: StreamQuery, *, whatever: bool = False) -> tuple[Tree, Page]:
 
 def _more(ref: StreamRef, asked: Query) -> str:
     look = _look(ref, asked)
-    page = get_services().reading.load_page(get_actor(), _query(ref, asked, look))
-    values = _addresses(ref, asked, look) | _states(ref, look, page)
+    page = get_services().reading.load_page(get_actor(), _query(ref, asked, look)).drop_row(asked.pinned)
+    values = _addresses(ref, asked, look, pinned=asked.pinned) | _states(ref, look, page)
     return render_page("parts/rows.html", page=page, first=False, **values)
 
 
@@ -228,12 +230,13 @@ def _whole_page(ref: StreamRef, asked: Query, *, pane: str) -> str:
     look = _look(ref, asked)
     # Beside an entry, any list will do.
     tree, page = _screen(_query(ref, asked, look), whatever=asked.entry is not None)
-    values = _values(ref, asked, look, tree, page) | _places(ref, asked, page)
+    values = _values(ref, asked, look, tree, page)
+    values |= _places(ref, asked, values["page"])
     searches = get_services().tags.list_searches(get_actor())
     return render_page("pages/read.html", tree=tree, pane=pane, current=str(ref), searches=searches, **values)
 
 
-def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Page) -> dict[str, object]:
+def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Page) -> dict[str, Any]:
     my_tags = get_services().tags.list_tags(get_actor())
     head: Head | None = build_head(tree, ref, my_tags)
     if head is None:
@@ -242,6 +245,8 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
     if asked.entry is not None:
         article = _open(ref, asked, asked.entry)
         box = build_box(article)
+        with_bodies = look.view == EXPANDED
+        page = get_services().reading.pin_row(get_actor(), page, article, with_bodies=with_bodies)
     return {
         "head": head,
         "page": page,
@@ -254,7 +259,7 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         "has_feeds": has_feeds(tree),
         "has_unread": bool(tree.unread),
         "my_tags": my_tags,
-        **_addresses(ref, asked, look),
+        **_addresses(ref, asked, look, pinned=page.pinned.id if page.pinned else None),
     }
 
 
@@ -278,13 +283,16 @@ def _list_groups(ref: StreamRef, tree: Tree, page: Page) -> list[Group] | None:
     return group_rows(tree, page, get_services().trends.list_rows(get_actor(), POPULAR))
 
 
-def _addresses(ref: StreamRef, asked: Query, look: StreamView) -> dict[str, object]:
+def _addresses(
+    ref: StreamRef, asked: Query, look: StreamView, *, pinned: int | None = None
+) -> dict[str, object]:
     """Return the stream's address and that of its next page, which uses the same display options.
 
     ``here`` is the address of the rows: all rows that a script has loaded belong to one list.
     """
     begin = _begin(ref, asked)
-    going_on = f"/read/{ref}?{urlencode({name: getattr(look, name) for name in FIELDS})}"
+    names = {name: getattr(look, name) for name in FIELDS} | ({"pinned": pinned} if pinned else {})
+    going_on = f"/read/{ref}?{urlencode(names)}"
     return {"ref": ref, "look": look, "begin": begin, "here": begin, "back": begin, "going_on": going_on}
 
 
@@ -308,7 +316,7 @@ def _places(ref: StreamRef, asked: Query, page: Page) -> dict[str, object]:
 
 def _neighbours(page: Page, entry_id: int | None) -> tuple[int | None, int | None]:
     """Return the rows above and below an entry; None: no such row on this page."""
-    ids = [None, *(row.id for row in page.rows), None]
+    ids = [None, *(row.id for row in page.all_rows), None]
     if entry_id is None or entry_id not in ids:
         return None, None
     at = ids.index(entry_id)

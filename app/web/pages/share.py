@@ -111,10 +111,10 @@ def build_box(article: Article) -> dict[str, object]:
 
 def build_row_states(page: Page) -> dict[str, object]:
     """Return the values for the actions of rows with whole texts: what the user likes and has shared."""
-    ids = [row.id for row in page.rows if not row.sharers]
+    ids = [row.id for row in page.all_rows if not row.sharers]
     services, actor = get_services(), get_actor()
     liked = services.discussion.find_liked(actor, ids) if ids else set()
-    feeds = list({row.feed_id for row in page.rows if not row.sharers})
+    feeds = list({row.feed_id for row in page.all_rows if not row.sharers})
     return {
         "liked_rows": liked,
         "own_shares": services.sharing.find_own_shares(actor, ids),
@@ -125,7 +125,7 @@ def build_row_states(page: Page) -> dict[str, object]:
 def describe_shares(page: Page) -> dict[int, str]:
     """Return who can see each of the user's shares and what came of it, as text by share id."""
     services, actor = get_services(), get_actor()
-    shares = services.sharing.find_shares(actor, [row.id for row in page.rows])
+    shares = services.sharing.find_shares(actor, [row.id for row in page.all_rows])
     reactions = services.discussion.count_reactions(actor, list(shares.values()))
     return {id: format_share_state(share, reactions[id]) for id, share in shares.items()}
 

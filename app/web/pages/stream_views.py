@@ -95,16 +95,18 @@ def _words(action: MassAction, tree: Tree) -> str:
     if action.kind is ActionKind.FOLDER:
         return str(_("Folder “%(name)s” deleted", name=name))
     if action.kind is ActionKind.SEARCH:
-        return f"{isolate_name(name)}: {_('Saved search deleted')}"
+        done = _("Saved search deleted")
+        return f"{isolate_name(name)}: {done}"
     if action.kind in _REMOVED:
         done = _(_REMOVED[action.kind])
         return f"{isolate_name(name)}: {done}" if name else str(done)
     if action.kind is ActionKind.MOVED_FOLDER:
-        return f"{isolate_name(name)}: {_('Folder moved')}"
+        done = _("Folder moved")
+        return f"{isolate_name(name)}: {done}"
     if action.kind is ActionKind.MOVED:
         return str(ngettext("%(num)s feed moved", "%(num)s feeds moved", action.count))
     head = build_head(tree, StreamRef.parse(name)) if name else None
     done = str(ngettext("%(num)s entry marked as read", "%(num)s entries marked as read", action.count))
     if action.kind is ActionKind.AUTO:
-        done = f"{done} · {_('automatically')}"
+        done += " · " + _("automatically")
     return str(_("%(name)s: %(done)s", done=done, name=head.title)) if head else done

@@ -223,7 +223,7 @@ def make_row_renderer(
         led: the first row has a large picture.
         shares: what rows of the user's own shares say of them, by id.
     """
-    pictures.collect_rows(page.rows, thumbs=has_thumbs(look.density, look.view))
+    pictures.collect_rows(page.all_rows, thumbs=has_thumbs(look.density, look.view))
     return RowRenderer(
         page,
         here=here,
@@ -231,7 +231,7 @@ def make_row_renderer(
         open_id=article.entry.id if article else None,
         density=look.density,
         view=look.view,
-        divided=not (first and page.split == 0),
+        divided=not (first and page.split == 0 and page.pinned is None),
         own=own,
         led=led,
         shares=shares,

@@ -90,11 +90,16 @@ class RowRenderer:
         return Markup(html)  # noqa: S704 — the macro's HTML and a number
 
     def _iter_heads(self) -> Iterator[tuple[EntryRow, str]]:
+        if self._page.pinned:
+            yield self._page.pinned, _heading("pin", _("Opened entry")) + self._head(self._page.pinned)
         for place, row in enumerate(self._page.rows):
-            yield row, (self._divider() if place == self._split else "") + self._head(row)
+            yield row, self._above(place) + self._head(row)
 
-    def _divider(self) -> str:
-        return f'<li><h2 class="divider">{escape(_("Already read"))}</h2></li>\n'
+    def _above(self, place: int) -> str:
+        """Return the heading of the rows that begin here, if any do."""
+        if place == self._split:
+            return _heading("divider", _("Already read"))
+        return _heading("pin", _("Start of the list")) if place == 0 and self._page.pinned else ""
 
     def _head(self, row: EntryRow) -> str:
         ident, read = row.id, row.read
@@ -152,7 +157,7 @@ class RowRenderer:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
         parts = [_shared(row) if row.sharers else self._source(row)]
         if state := self._shares.get(row.id):
-            parts.append(f'<span class="told">{escape(state)}</span>')
+            parts.append(f'<bdi class="told">{escape(state)}</bdi>')
         parts += (f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in row.tags)
         if row.copies:
             parts.append(self._copies(row))
@@ -169,7 +174,7 @@ class RowRenderer:
             for one in row.copies[:NAMED]
         ]
         said = escape(_("also in %(feeds)s", feeds="\0")).replace("\0", ", ".join(links))
-        return f'<span class="also"> +{len(row.copies)} · {said}</span>'
+        return f'<bdi class="also">+{len(row.copies)} · {said}</bdi>'
 
     def _source(self, row: EntryRow) -> str:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
@@ -186,6 +191,10 @@ class RowRenderer:
 
 
 _CURRENT = ' aria-current="true"'
+
+
+def _heading(name: str, words: str) -> str:
+    return f'<li><h2 class="{name}">{escape(words)}</h2></li>\n'
 
 
 def _escape(text: str) -> str:

@@ -32,14 +32,19 @@ class Group:
 
 
 def group_rows(tree: Tree, page: Page, popular: Sequence[EntryRow]) -> list[Group]:
-    """Return the sections of "Today" that have rows, then what is popular on this server."""
+    """Return the sections of "Today" that have rows, then what is popular on this server.
+
+    An open entry that is in none of them stands above them.
+    """
     sections = list_sections(tree)
     places = {feed_id: n for n, section in enumerate(sections) for feed_id in section.feed_ids}
     rows: dict[int, list[EntryRow]] = {}
     for row in page.rows:
         rows.setdefault(places.get(row.feed_id, -1), []).append(row)
-    plain = dataclasses.replace(page, split=None)
-    found = [
+    plain = dataclasses.replace(page, split=None, pinned=None)
+    pinned = (page.pinned,) if page.pinned else ()
+    opened = [Group(_("Opened entry"), "", dataclasses.replace(plain, rows=pinned))] if pinned else []
+    found = opened + [
         Group(
             _name(section, sections),
             f"/read/{section.ref}" if section.ref else "",
@@ -49,7 +54,7 @@ def group_rows(tree: Tree, page: Page, popular: Sequence[EntryRow]) -> list[Grou
         for n, section in enumerate(sections)
         if n in rows
     ]
-    listed = {row.id for row in page.rows} | {one.share_id for row in page.rows for one in row.sharers}
+    listed = {row.id for row in page.all_rows} | {one.share_id for row in page.rows for one in row.sharers}
     others = tuple(row for row in popular if row.id not in listed)
     if others:
         shown = dataclasses.replace(plain, rows=others)
