@@ -61,6 +61,7 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.grouping import GroupingGateway
 from app.gateways.reading.indexing import IndexingGateway
+from app.gateways.reading.late_copies import LateCopyGateway
 from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.playback import PlaybackGateway
 from app.gateways.reading.ranking import RankingGateway
@@ -447,6 +448,7 @@ class Gateways:
             keys=m.entry_keys,
             visibility=self.visibility,
             stories=self.stories,
+            late_copies=LateCopyGateway(m.subscriptions, m.rules),
             marks=m.marks,
         )
         self.accounts = AccountGateway(store, m.users, m.invites, m.resets, settings, cells=cells)

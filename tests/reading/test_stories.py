@@ -21,7 +21,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import NotFoundError
+from app.errors import MovingError, NotFoundError
 from app.feeds.fingerprints import WORDS_MIN, hash_linked_page, hash_text
 from app.gateways.reading.stories import Candidates, join_story
 from app.mappers.reading.entry_keys import to_millis
@@ -29,6 +29,7 @@ from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import APART_MAX
 from app.models.jobs.jobs import Job, Task
 from app.models.reading.entry import EntryKey, NewEntry
+from app.models.reading.rules import Rule, RuleSet
 from app.models.reading.search import encode_query
 from app.models.reading.story import (
     CANDIDATES_MAX,
@@ -451,7 +452,7 @@ def test_a_copy_that_a_search_does_not_find_cannot_stand_for_those_it_finds(
     "query", ["word", "word is:unread", "word -is:starred", "word is:starred", "is:unread"]
 )
 def test_no_page_of_search_results_doubles_or_loses_a_story(
-    world: World, alice: Actor, sort: Sort, query: str
+    world: World, alice: Actor, db: Database[Doc], sort: Sort, query: str
 ) -> None:
     rng = random.Random(f"{sort}{query}")
     feeds, numbers = [], iter(range(1000))
@@ -472,6 +473,7 @@ def test_no_page_of_search_results_doubles_or_loses_a_story(
     turn_off(world, alice)
     every = load(world, alice)
     world.services.reading.mark(alice, [row.id for row in rng.sample(every, 15)], True)
+    read_without_eyes(db)
     world.services.reading.set_many_starred(alice, [row.id for row in rng.sample(every, 15)], True)
     ref = make_search(query)
     wanted = page_through(world, alice, sort, Show.ALL, 100, ref)
@@ -683,6 +685,178 @@ def test_marking_the_shares_of_people_reaches_the_copies(reader: World, alice: A
     assert list_unread(reader, actor) == EVERY
 
 
+# -- copies that arrive later
+def add_copy(world: World, *, name: str = "c", number: int = 9) -> None:
+    world.store(world.feed(name), [write(number, PAGE, title="Story in C", age=5)])
+    index(world)
+
+
+def read_story(world: World, actor: Actor) -> None:
+    world.services.reading.mark(actor, [get_ids(world, actor)["Story in A"]], True)
+
+
+OTHERS = ["Only A", "Only B", "Only C"]
+
+
+@pytest.mark.parametrize("sort", [Sort.NEWEST, Sort.OLDEST, Sort.UNREAD_ON_TOP, Sort.SHORTEST, Sort.POPULAR])
+def test_a_copy_that_arrives_after_its_story_was_read_is_read(
+    reader: World, alice: Actor, sort: Sort
+) -> None:
+    read_story(reader, alice)
+    add_copy(reader)
+    assert reader.services.reading.get_tree(alice).unread == 4, "nothing is written when it arrives"
+    found = page_through(reader, alice, sort, Show.UNREAD, 2)
+    assert sorted(get_titles(found)) == OTHERS
+    assert list_unread(reader, alice) == OTHERS
+    assert reader.services.reading.get_tree(alice).unread == 3
+    every = page_through(reader, alice, sort, Show.ALL, 50)
+    assert [(len(row.copies), row.read) for row in every if "Story" in row.title] == [(2, True)]
+
+
+def test_a_list_with_read_entries_shows_the_story_of_a_late_copy_as_read(reader: World, alice: Actor) -> None:
+    read_story(reader, alice)
+    add_copy(reader)
+    with clock.set_source(lambda: NOW):
+        query = StreamQuery(StreamRef.parse("all"), Sort.UNREAD_ON_TOP)
+        tree, page = reader.services.reading.load_tree_and_page(alice, query)
+        again = dataclasses.replace(query, snapshot=page.snapshot)
+        same = reader.services.reading.load_page(alice, again)
+    titles = ["Only C", "Only A", "Only B", "Story in B"]
+    assert get_titles(page.rows) == get_titles(same.rows) == titles
+    assert (page.rows[-1].read, page.split, page.unread, tree.unread) == (True, 3, 3, 3)
+
+
+def test_the_list_of_a_folder_knows_what_was_read_elsewhere(reader: World, alice: Actor) -> None:
+    folder = reader.services.folders.create(alice, "F").id
+    reader.services.folders.move_feed(alice, reader.feed("c"), source=None, target=folder)
+    read_story(reader, alice)
+    add_copy(reader)
+    ref = f"folder/{folder}"
+    assert [row.read for row in load(reader, alice, ref) if row.title == "Story in C"] == [True]
+    assert get_titles(load(reader, alice, ref, show=Show.UNREAD)) == ["Only C"]
+    assert list_unread(reader, alice) == OTHERS
+
+
+def test_a_late_copy_of_an_unread_story_is_unread(reader: World, alice: Actor) -> None:
+    read_story(reader, alice)
+    reader.services.reading.mark(alice, [get_ids(reader, alice)["Story in B"]], False)
+    add_copy(reader)
+    assert get_titles(load(reader, alice, show=Show.UNREAD))[0] == "Story in C"
+    assert len(list_unread(reader, alice)) == 6
+
+
+def test_apps_learn_that_a_late_copy_is_read(reader: World, alice: Actor) -> None:
+    actor = dataclasses.replace(alice, synced=True)
+    read_story(reader, alice)
+    add_copy(reader)
+    load(reader, actor)
+    seqs, _ = reader.services.gateways.changes.find_since(alice.user_id, NOW - dt.timedelta(minutes=1))
+    assert seqs.keys() == {reader.feed("c")}
+
+
+def test_an_undo_after_a_late_copy_was_read_restores_what_the_mark_changed(
+    reader: World, alice: Actor
+) -> None:
+    reading = reader.services.reading
+    done = reading.mark_all(alice, StreamRef.parse(f"feed/{reader.feed('a')}"))
+    add_copy(reader)
+    load(reader, alice)
+    reading.undo_mass_mark(alice, done.undo)
+    load(reader, alice)
+    assert list_unread(reader, alice) == EVERY, "the story is unread, its late copy has been read"
+    assert "Story in B" in get_titles(load(reader, alice, show=Show.UNREAD))
+
+
+def test_a_page_is_shown_while_marks_cannot_be_written(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_story(reader, alice)
+    add_copy(reader)
+
+    def fail(*_args: Any, **_options: Any) -> None:
+        raise MovingError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader.services.gateways.read_marks, "mark", fail)
+        assert sorted(get_titles(load(reader, alice, show=Show.UNREAD))) == OTHERS
+    assert "Story in C" in list_unread(reader, alice)
+    load(reader, alice)
+    assert list_unread(reader, alice) == OTHERS
+
+
+@pytest.mark.parametrize("cause", ["rule", "days", "hidden", "start", "off", "apart"])
+def test_what_the_reader_did_not_read_says_nothing_of_late_copies(
+    reader: World, alice: Actor, db: Database[Doc], cause: str
+) -> None:
+    ids, user = get_ids(reader, alice), {"user_id": alice.user_id}
+    read_story(reader, alice)
+    everywhere = {**user, "feed_id": {"$in": [reader.feed("a"), reader.feed("b")]}}
+    if cause == "rule":
+        feeds = tuple(reader.feed(name) for name in ("a", "b"))
+        rule = Rule(1, "Read", "story", feeds=feeds, read=True)
+        reader.services.gateways.rules.store_rules(alice.user_id, [rule], RuleSet(), NOW.date())
+        db["subscriptions"].update_many(everywhere, {"$set": {"ruled": Int64(99)}})
+    elif cause == "days":
+        db["subscriptions"].update_many(everywhere, {"$set": {"read_after": 3, "read_after_done": Int64(9)}})
+    elif cause == "hidden":
+        db["subscriptions"].update_many(everywhere, {"$set": {"hidden": {"0": Int64(-1)}}})
+    elif cause == "start":
+        turn_off(reader, alice)
+        for name in ("a", "b"):
+            reader.services.subscriptions.unsubscribe(alice, reader.feed(name))
+            reader.services.subscriptions.subscribe(alice, f"https://{name}.example.org/feed")
+        reader.services.reading.mark(alice, [ids["Story in A"], ids["Story in B"]], True)
+        turn_on(reader, alice)
+    elif cause == "off":
+        turn_off(reader, alice)
+    else:
+        reader.services.stories.set_apart(alice, ids["Story in A"], True)
+    add_copy(reader)
+    rows = load(reader, alice, show=Show.UNREAD)
+    assert "Story in C" in get_titles(rows)
+    assert "Story in C" in get_titles(load(reader, alice, f"feed/{reader.feed('c')}", show=Show.UNREAD))
+
+
+@pytest.mark.parametrize("sort", [Sort.NEWEST, Sort.OLDEST, Sort.UNREAD_ON_TOP, Sort.SHORTEST, Sort.POPULAR])
+@pytest.mark.parametrize("show", list(Show))
+def test_no_page_doubles_or_loses_a_story_with_late_copies(
+    world: World, alice: Actor, sort: Sort, show: Show
+) -> None:
+    rng = random.Random(f"late {sort}{show}")
+    feeds, numbers = [], iter(range(1000))
+    for number in range(6):
+        world.services.subscriptions.subscribe(alice, f"https://f{number}.example.org/feed")
+        feeds.append(world.feed(f"f{number}"))
+    read = set[str]()
+    for round_ in range(3):
+        for feed in feeds:
+            pages = [page for page in range(18) if page % 3 == feeds.index(feed) // 2 or rng.random() < 0.3]
+            known = {row.title for row in load(world, alice, f"feed/{feed}")}
+            new = [
+                write(
+                    n, f"{PAGE}{page}", title=f"P{page}", text="x " * rng.randrange(9), age=rng.randrange(300)
+                )
+                for n, page in zip(numbers, rng.sample(pages, 4), strict=False)
+                if f"P{page}" not in known
+            ]
+            world.store(feed, new)
+        index(world)
+        if round_ < 2:
+            found = [row for row in page_through(world, alice, sort, Show.ALL, 50) if row.title not in read]
+            for row in rng.sample(found, len(found) // 3):
+                world.services.reading.mark(alice, [row.id], True)
+                read.add(row.title)
+    every = {row.title for feed in feeds for row in load(world, alice, f"feed/{feed}")}
+    for limit in (1, 3, 7, 50):
+        rows = page_through(world, alice, sort, show, limit)
+        titles = get_titles(rows)
+        assert len(set(titles)) == len(titles), "no story twice"
+        assert set(titles) == (every if show is Show.ALL else every - read), "each story"
+        assert {row.title for row in rows if row.read} == set(titles) & read
+    unread = {row.title for feed in feeds for row in load(world, alice, f"feed/{feed}", show=Show.UNREAD)}
+    assert unread == every - read, "counts are settled"
+
+
 def turn_off(world: World, actor: Actor) -> None:
     world.services.gateways.accounts.set_preferences(actor.user_id, {"stories": False})
 
@@ -791,6 +965,7 @@ def test_no_page_doubles_or_loses_a_story(
     turn_off(world, alice)
     every = load(world, alice)
     world.services.reading.mark(alice, [row.id for row in rng.sample(every, 15)], True)
+    read_without_eyes(db)
     hidden = [row for row in every if row.feed_id == feeds[0]][:2]
     assert hidden
     seqs = {d["_id"]: d["seq"] for d in db["entries"].find()}
@@ -809,6 +984,11 @@ def test_no_page_doubles_or_loses_a_story(
         found = [row.title for row in page_through(world, alice, sort, show, limit)]
         assert len(set(found)) == len(found), "no story twice"
         assert found == list(dict.fromkeys(wanted)), "each where its first copy is"
+
+
+def read_without_eyes(db: Database[Doc]) -> None:
+    """Let all read entries be as if their days had passed, so that no copy counts as late."""
+    db["subscriptions"].update_many({}, {"$set": {"read_after_done": Int64(1 << 40)}})
 
 
 def page_through(

@@ -11,6 +11,7 @@ import collections
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from app.gateways.reading.late_copies import NONE_LATE, LateCopies, LateCopyGateway
 from app.gateways.reading.stories import StoryGateway
 from app.gateways.reading.streams import Sources
 from app.gateways.sharing.visibility import VisibilityGateway, build_sharer
@@ -44,6 +45,7 @@ class ShareGroups:
         copies: by key, the copies of the article in the list's feeds.
         sharers: by key, the followed people who shared the entry, oldest share first.
         origins: by key of a share, the shared entry.
+        late: copies of stories that the reader has read, which are to be marked as read.
     """
 
     grouped_ids: Collection[int] = frozenset()
@@ -51,6 +53,7 @@ class ShareGroups:
     copies: Mapping[int, tuple[EntryKey, ...]] = dataclasses.field(default_factory=dict)
     sharers: Mapping[int, tuple[Sharer, ...]] = dataclasses.field(default_factory=dict)
     origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
+    late: tuple[EntryKey, ...] = ()
 
     def join(self, more: ShareGroups) -> ShareGroups:
         """Return the groups of both pages together."""
@@ -60,10 +63,13 @@ class ShareGroups:
             {**self.copies, **more.copies},
             {**self.sharers, **more.sharers},
             {**self.origins, **more.origins},
+            tuple(dict.fromkeys((*self.late, *more.late))),
         )
 
 
 NOTHING = ShareGroups()
+#: Instead of the id of the entry that represents a group: none does.
+NO_ENTRY = 0
 #: Returns those of some entries that a search finds, in the order of its results.
 Matcher = Callable[[Sequence[EntryKey]], Sequence[EntryKey]]
 #: Streams in which the copies of an article share one row; feeds show all.
@@ -82,10 +88,12 @@ class PageStories:
     Attributes:
         by_entry: by id of an entry or shared entry.
         listed: by story, its copies in feeds of the list, or with a mark in lists of marks.
+        late: those of them that arrived after their story was read.
     """
 
     by_entry: Mapping[int, Story] = dataclasses.field(default_factory=dict)
     listed: Mapping[int, tuple[EntryKey, ...]] = dataclasses.field(default_factory=dict)
+    late: LateCopies = NONE_LATE
 
     def get_root(self, entry_id: int) -> int:
         """Return what all copies of an entry have in common: the id of their story, or its own id."""
@@ -109,9 +117,10 @@ class GroupingGateway:
         keys: EntryKeyMapper,
         visibility: VisibilityGateway,
         stories: StoryGateway,
+        late_copies: LateCopyGateway,
         marks: MarkMapper,
     ) -> None:
-        self._stories, self._marks = stories, marks
+        self._stories, self._late_copies, self._marks = stories, late_copies, marks
         self._subscriptions, self._profiles, self._shares = subscriptions, profiles, shares
         self._entries, self._keys, self._sight = entries, keys, visibility
 
@@ -147,11 +156,11 @@ class GroupingGateway:
         return [Subscription(0, user_id, feed_id, state=ALL_READ) for feed_id in feeds]
 
     def find_copy_feeds(self, snapshot: Snapshot, keys: Sequence[EntryKey], choice: StoryChoice) -> set[int]:
-        """Return the feeds of a list that hold copies of these entries, beside the entries' own."""
+        """Return the feeds that hold copies of these entries, whose subscriptions a page needs."""
         if snapshot.ref.kind not in GROUPED or snapshot.ref.kind in MARKED:
             return set()
         found = self._stories.find([key.id for key in keys], choice).values()
-        return {member.feed_id for story in found for member in story.members} & snapshot.feeds.keys()
+        return {member.feed_id for story in found for member in story.members}
 
     def find_stories(
         self,
@@ -180,25 +189,24 @@ class GroupingGateway:
                 for i, story in stories.items()
             }
             return PageStories(found, listed)
-        feed_ids = {member.feed_id for member in members} & snapshot.feeds.keys()
+        feed_ids = {member.feed_id for member in members}
         if mine is None:
             # Those of the rows are needed soon, and one command reads them all.
             rows = {entry.feed_id for entry in stored.values()}
             found_ones = self._subscriptions.find_by_user(snapshot.user_id, list(feed_ids | rows))
             mine = {s.feed_id: s for s in found_ones}
-        readable = {f: mine[f] for f in feed_ids if f in mine}
+        readable = {f: mine[f] for f in feed_ids & snapshot.feeds.keys() if f in mine}
         shows_hidden = snapshot.ref.kind is StreamKind.SEARCH
-        return PageStories(
-            found,
-            {
-                i: tuple(
-                    m
-                    for m in story.members
-                    if m.feed_id in readable and (shows_hidden or is_shown(m, readable[m.feed_id]))
-                )
-                for i, story in stories.items()
-            },
-        )
+        listed = {
+            i: tuple(
+                m
+                for m in story.members
+                if m.feed_id in readable and (shows_hidden or is_shown(m, readable[m.feed_id]))
+            )
+            for i, story in stories.items()
+        }
+        late = self._late_copies.find(snapshot, stories.values(), listed, mine)
+        return PageStories(found, listed, late)
 
     def _find_marked(self, snapshot: Snapshot, members: Sequence[EntryKey]) -> dict[int, EntryKey]:
         """Return the keys of those entries that are in a list of marks; their time is that of the mark."""
@@ -274,7 +282,7 @@ class GroupingGateway:
         }
         groups = self._find_members(snapshot, keys, roots, origins.values(), by_root, stories=stories)
         if matcher is None:
-            first = _choose_listed(snapshot, groups)
+            first = _choose_listed(snapshot, groups, stories.late.ids)
         else:
             first = _choose_found(keys, groups, matcher)
         left = frozenset(k.id for k in keys if first.get(roots[k.id], k.id) != k.id)
@@ -284,7 +292,7 @@ class GroupingGateway:
             for key, root in roots.items()
             if key not in left and root in stories.listed
         }
-        return ShareGroups(left, folded, copies, sharers, origins)
+        return ShareGroups(left, folded, copies, sharers, origins, stories.late.unread)
 
     def _find_members(
         self,
@@ -371,12 +379,26 @@ def is_shown(key: EntryKey, mine: Subscription) -> bool:
     return not (mine.hidden.has_seq(key.seq) and mine.state.is_read(key.seq))
 
 
-def _choose_listed(snapshot: Snapshot, groups: Mapping[int, Mapping[int, EntryKey]]) -> dict[int, int]:
-    """Return root → the key that represents it in a list: the first."""
+def _choose_listed(
+    snapshot: Snapshot, groups: Mapping[int, Mapping[int, EntryKey]], late: Collection[int]
+) -> dict[int, int]:
+    """Return root → the key that represents it in a list: the first.
+
+    Args:
+        late: copies of stories that were read before. Lists of unread entries leave them out; below unread
+            entries, an earlier copy represents their story. Other lists don't depend on what was read.
+    """
     firsts = {}
     ranks = {key.id: n for n, key in enumerate(snapshot.ranking or ())} if groups else {}
+    is_unread = snapshot.show is Show.UNREAD
     for root, members in groups.items():
         listed = [place for k in members.values() if (place := _place(snapshot, k, ranks)) is not None]
+        if late and (is_unread or snapshot.sort is Sort.UNREAD_ON_TOP):
+            others = [place for place in listed if place[-1] not in late]
+            if is_unread and listed and not others:
+                firsts[root] = NO_ENTRY
+                continue
+            listed = others or listed
         if listed:
             firsts[root] = min(listed)[-1]
     return firsts

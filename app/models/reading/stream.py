@@ -288,6 +288,7 @@ class Page:
         total: rows of the whole list, if known.
         notes: about entries that a search may have missed.
         pinned: the open entry, on top of these rows; None: one of them, or none is open.
+        late: copies of stories that the user has read, which are to be marked as read.
     """
 
     rows: tuple[EntryRow, ...]
@@ -299,6 +300,7 @@ class Page:
     total: int | None = None
     notes: tuple[QueryNote, ...] = ()
     pinned: EntryRow | None = None
+    late: tuple[EntryKey, ...] = ()
 
     @property
     def all_rows(self) -> tuple[EntryRow, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.grouping import GroupingGateway, Matcher, ShareGroups, is_shown
@@ -252,6 +252,7 @@ class PageMaker:
         marks = self._tags.find_marks(user_id, rows.list_roots())
         tags = self._tags.find_by_marks(user_id, marks)
         # Other orders have a border too, but no heading at it.
+        late = {key.id for key in rows.gathered.late}
         shown, split = [], page.split if snapshot.sort is Sort.UNREAD_ON_TOP else None
         for place, key in enumerate(page.keys):
             known = kept_ones or key.feed_id in sources.subscriptions
@@ -261,15 +262,22 @@ class PageMaker:
                 starred = any(i in marks and marks[i].starred for i in (root, *(one.id for one in copies)))
                 sharers = rows.gathered.sharers.get(key.id, ())
                 row = build_row(entry, sources, starred, tags.get(root, ()), sharers)
+                if key.id in late:
+                    row = dataclasses.replace(row, read=True)
                 if copies:
-                    row = _with_copies(row, copies, sources)
+                    row = _with_copies(row, copies, sources, late)
                 if snapshot.ref.kind is StreamKind.RECENT:
                     row = dataclasses.replace(row, read_at=key.time)
                 shown.append(self._with_text(row, entry) if with_bodies else row)
             elif split is not None and page.split is not None and place < page.split:
                 split -= 1
         cursor = str(page.cursor) if page.cursor else None
-        return Page(tuple(shown), cursor, snapshot.token, split, None, total=snapshot.total, notes=page.notes)
+        return Page(
+            *(tuple(shown), cursor, snapshot.token, split, None),
+            total=snapshot.total,
+            notes=page.notes,
+            late=rows.gathered.late,
+        )
 
     def make_row(self, user_id: int, article: Article, *, with_bodies: bool) -> EntryRow:
         """Return an open entry as the row of a list that may not hold it; arguments as for :meth:`make`."""
@@ -286,13 +294,15 @@ class PageMaker:
         return dataclasses.replace(row, html=html, pictures=entry.pictures, enclosures=entry.enclosures)
 
 
-def _with_copies(row: EntryRow, copies: Sequence[EntryKey], sources: Sources) -> EntryRow:
-    """Return a row that stands for copies of its entry, too."""
-    mine = sources.subscriptions
+def _with_copies(
+    row: EntryRow, copies: Sequence[EntryKey], sources: Sources, late: Collection[int]
+) -> EntryRow:
+    """Return a row that stands for copies of its entry, too; ``late`` ones count as read."""
+    mine = [one for one in copies if one.seq and one.feed_id in sources.subscriptions]
     return dataclasses.replace(
         row,
         copies=tuple(Copy(one.id, one.feed_id, sources.get_title(one.feed_id)) for one in copies),
-        read=row.read and all(sources.is_key_read(one) for one in copies if one.seq and one.feed_id in mine),
+        read=row.read and all(one.id in late or sources.is_key_read(one) for one in mine),
     )
 
 

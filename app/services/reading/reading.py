@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 
 from app import clock, logs
-from app.errors import InvalidError, NotFoundError
+from app.errors import InvalidError, NotFoundError, StoreError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
@@ -198,7 +198,7 @@ class ReadingService:
             sources = everything.select_feed(check_id(query.ref.id, "stream"))
         feeds = _heard(query.ref, sources, sources.feeds)
         page = self._first_page(actor, query, self._limit(query), sources, feeds)
-        return self._tree(actor, everything), page
+        return self._tree(actor, self._load_all(actor) if page.late else everything), page
 
     def _first_page(
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
@@ -226,11 +226,28 @@ class ReadingService:
             choice=self._stories.get_choice(actor.user_id),
             with_bodies=query.with_bodies,
         )
+        newly = self._mark_late(actor, page)
         if query.ref.kind is StreamKind.SEARCH:
             return self._finder.add_snippets(page, query.ref)
         if query.ref.kind is StreamKind.TODAY:
             return dataclasses.replace(page, unread=snapshot.total)
-        return dataclasses.replace(page, unread=sum(f.unread for f in feeds.values()))
+        return dataclasses.replace(page, unread=max(0, sum(f.unread for f in feeds.values()) - newly))
+
+    def _mark_late(self, actor: Actor, page: Page) -> int:
+        """Mark the copies on a page that arrived after their story was read; return how many became read."""
+        if not page.late:
+            return 0
+        by_feed: dict[int, list[int]] = {}
+        for key in page.late:
+            by_feed.setdefault(key.feed_id, []).append(key.seq)
+        try:
+            cards = self._feeds.find_cards(list(by_feed))
+            deltas = self._reads.mark(actor.user_id, by_feed, cards, read=True, synced=actor.synced)
+        except StoreError as e:  # the page shows them as read; the next one tries again
+            log.info("late_copies_left", user_id=actor.user_id, error=type(e).__name__)
+            return 0
+        self._events.notify_counts(actor.user_id)
+        return -sum(deltas.values())
 
     def _rank(
         self,
@@ -259,6 +276,7 @@ class ReadingService:
             limit = max(limit, snapshot.total or 0)
         choice = self._stories.get_choice(actor.user_id)
         page = self._pages.make(snapshot, cursor, limit, None, choice=choice, with_bodies=query.with_bodies)
+        self._mark_late(actor, page)
         found = snapshot.ref.kind is StreamKind.SEARCH
         return self._finder.add_snippets(page, query.ref) if found else page
 
