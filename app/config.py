@@ -478,6 +478,9 @@ class Settings:
     push_allow: tuple[str, ...] = _row(
         (), "Private push services for notifications, in the form of EVENTR_FETCH_ALLOW"
     )
+    send_allow: tuple[str, ...] = _row(
+        (), "Private services that users may send entries to, in the form of EVENTR_FETCH_ALLOW"
+    )
     fetch_ports: tuple[int, ...] = _row(
         (80, 443, 8080, 8443), "Ports that Eventr may fetch, on public and private hosts", _ports
     )
@@ -790,6 +793,17 @@ class Settings:
         1000, "Different words per entry that are indexed for search", _between(16, 10_000)
     )
     stream_views_max: int = _row(2000, "Streams per user whose view is remembered", _between(1, 1e6))
+    targets_max: int = _row(20, "Services per user that entries are sent to", _between(1, 1000))
+    sends_per_hour: int = _row(300, "Entries that one user may send by hand per hour", _between(1, 1e6))
+    sends_per_day: int = _row(1000, "Entries of one user that are sent per day", _between(1, 100_000))
+    send_timeout: float = _row(10.0, "Seconds that a service has for its response", _between(0.1, 60))
+    send_tries: int = _row(10, "Attempts to send an entry", _between(1, 100))
+    send_backoff_min: int = _row(
+        60, "First wait after a failed attempt to send, in seconds; doubles each time", _between(1, 86400)
+    )
+    send_backoff_max: int = _row(
+        21_600, "Longest wait after failed attempts to send, in seconds", _between(1, 86400)
+    )
     rules_max: int = _row(200, "Rules per user", _between(1, 1000))
     rule_patterns_max: int = _row(50, "Regular expressions in the rules of a user", _between(0, 1000))
     rule_preview_entries: int = _row(

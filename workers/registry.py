@@ -43,6 +43,7 @@ MODULES = (
     "workers.tasks.selftest",
     "workers.tasks.websub",
     "workers.tasks.full_texts",
+    "workers.tasks.sending",
 )
 
 Body = Callable[..., Any]

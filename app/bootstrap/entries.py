@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.bootstrap.base import Base
 from app.runtime.lazy import lazy
 from app.services.reading.full_texts import FullTextService
+from app.services.reading.sending import SendingService
 
 
 class EntryServices(Base):
@@ -21,5 +22,17 @@ class EntryServices(Base):
             limiter=self.limiter,
             budget=self.budget,
             fetch_budget=self.fetch_budget,
+            settings=self.settings,
+        )
+
+    @lazy
+    def sending(self) -> SendingService:
+        """Services of readers that entries are sent to; for workers and the updater, too."""
+        return SendingService(
+            self.gateways.targets,
+            self.gateways.entries,
+            self.jobs,
+            limiter=self.limiter,
+            budget=self.budget,
             settings=self.settings,
         )

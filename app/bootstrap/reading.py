@@ -64,6 +64,7 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
             statistics=g.statistics,
             ranking=g.ranking,
             notes=g.notes,
+            sending=self.sending,
             events=self.events,
             page_size=s.page_size,
             whole_size=s.whole_page_size,
@@ -179,6 +180,7 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
             self.notifier.notify_rule,
             self.notifier.notify_search,
             request_texts=self.full_texts.request_matches,
+            send=self.sending.request_all,
         )
 
     @lazy

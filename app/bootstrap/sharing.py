@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.bootstrap.entries import EntryServices
 from app.bootstrap.notifications import NotificationServices
 from app.feeds.websub import hub
 from app.gateways.sharing.hub import HubGateway
@@ -16,7 +17,7 @@ from app.services.sharing.sharing import SharingService
 from app.services.sharing.trends import TrendService
 
 
-class SharingServices(NotificationServices):
+class SharingServices(EntryServices, NotificationServices):
     """The services of sharing."""
 
     @lazy
@@ -41,6 +42,7 @@ class SharingServices(NotificationServices):
             per_hour=s.shares_per_hour,
             undo_ttl=s.undo_ttl,
             statistics=g.statistics,
+            sending=self.sending,
         )
 
     @lazy

@@ -79,6 +79,7 @@ from app.gateways.reading.stream_merge import KeyMerger
 from app.gateways.reading.stream_views import StreamViewGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.reading.tags import TagGateway, TagLimits
+from app.gateways.reading.targets import TargetGateway
 from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.follows import FollowGateway
@@ -160,6 +161,7 @@ from app.mappers.reading.snapshots import SnapshotMapper, UndoMapper
 from app.mappers.reading.statistics import StatisticsMapper
 from app.mappers.reading.stream_views import StreamViewMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
+from app.mappers.reading.targets import TargetMapper
 from app.mappers.reading.twins import TwinMapper
 from app.mappers.sharing.hubs import HubMapper
 from app.mappers.sharing.profiles import ProfileMapper, RelationshipMapper
@@ -216,6 +218,7 @@ class Mappers:
         self.index_marks = IndexQueueMapper(database)
         self.snapshots = SnapshotMapper(cells, repeats_max=10_000 if store.cache else 0)
         self.stream_views = StreamViewMapper(cells)
+        self.targets = TargetMapper(cells)
         self.playback = PlaybackMapper(cells)
         self.statistics = StatisticsMapper(cells)
         self.followed_lists = FollowedListMapper(cells)
@@ -663,6 +666,9 @@ class Gateways:
         )
         self.statistics = StatisticsGateway(m.statistics, m.users, days=settings.statistics_days)
         self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)
+        self.targets = TargetGateway(
+            targets=m.targets, entries=self.entries, feeds=m.feeds, tags=self.tags, settings=settings
+        )
         self.rules = RuleGateway(
             cells=cells,
             users=m.users,
@@ -674,6 +680,7 @@ class Gateways:
             entries=self.entries,
             tags=self.tags,
             searches=m.searches,
+            targets=m.targets,
             streams=self.streams,
             merger=key_merger,
             indexing=self.indexing,
@@ -722,6 +729,7 @@ class Gateways:
             saved_pages=self.saved_pages,
             statistics=self.statistics,
             entry_notes=self.notes,
+            targets=m.targets,
             followed_lists=self.followed_lists,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

@@ -106,6 +106,10 @@ def _noted(demo: Demo) -> str:
     return f"/read/notes?entry={demo.entry}"
 
 
+def _sendable(demo: Demo) -> str:
+    return f"/entries/{demo.entry}/send"
+
+
 def _made(page: Page) -> None:
     page.locator("form[action$='/apps/password'] .btn").click()
     # Another one each time: in pictures it is always the same.
@@ -386,6 +390,7 @@ SCREENS: tuple[Screen, ...] = (
             "reading",
             "display",
             "rules",
+            "sending",
             "keys",
             "sharing",
             "notifications",
@@ -396,6 +401,7 @@ SCREENS: tuple[Screen, ...] = (
             "sessions",
         )
     ),
+    Screen("send", _sendable),
     Screen("rule", "/settings/rules/new?query=japan"),
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-feed-made", "/settings/apps?stream=starred", _feed_made),

@@ -27,6 +27,7 @@ from app.models.accounts.token import Token, TokenKind
 from app.models.discussion.moderation import Reason
 from app.models.jobs.jobs import State, Task
 from app.models.privacy.export import ExportState, PersonalExport
+from app.models.reading.targets import TargetKind
 from app.models.sharing.sharing import Audience
 from app.services import free_space
 from app.services.privacy.export import make_export_job
@@ -46,6 +47,7 @@ MEMBERS = {
         "positions.json",
         "statistics.json",
         "lists.json",
+        "services.json",
         "recent.json",
         "saved.json",
         "notes.json",
@@ -122,6 +124,7 @@ def _full(people: People, ann: Actor, bob: Actor, cleo: Actor) -> None:
     services.subscriptions.update(ann, feed_id, title="My title", folder_ids=[inner.id])
     services.statistics.set_enabled(ann, True)
     services.followed_lists.add(ann, "https://list.example/")
+    services.sending.add(ann, TargetKind.GOTIFY, "https://gotify.example/", secret="Geheim-7")
     services.reading.set_starred(ann, one, True)
     services.reading.set_starred(ann, two, True)
     services.tags.change_tags(ann, two, add=["Später", "Read later"])
@@ -221,6 +224,9 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     (read,) = found.json("recent")
     assert (read["title"], read["link"]) == ("blog 1", "https://blog.example.org/1")
     assert [one["url"] for one in found.json("lists")] == ["https://list.example/"]
+    assert [(one["kind"], one["address"]) for one in found.json("services")] == [
+        ("gotify", "https://gotify.example/")
+    ]
     (day,) = found.json("statistics")
     assert (day["read"], day["starred"], day["shared"]) == (1, 2, 2)
     assert found.json("searches") == [{"name": "Trains", "query": "title:rail", "notify": False}]

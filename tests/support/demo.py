@@ -16,6 +16,7 @@ from app.models.accounts.token import Scope, Token, TokenKind
 from app.models.feeds.feed import FetchRecord
 from app.models.reading.rules import Rule
 from app.models.reading.statistics import Counted
+from app.models.reading.targets import Occasion, TargetKind
 from tests.support import operations
 from tests.support.fetches import record_fetches
 from tests.support.reader import add_user, follow
@@ -77,6 +78,7 @@ def fill(services: Services, *, role: Role = Role.ADMIN) -> Demo:
         services.tags.change_tags(ann, some[2], add=["Japan", "Recipes for spring"])
         services.tags.save_search(ann, "Art in Japan", "art japan is:unread")
         _lists(services, ann)
+        _targets(services, ann)
         services.statistics.set_enabled(ann, True)
         for back in range(60):
             for what, count in zip(Counted, (back * 7 % 23, back % 4 // 3, back % 9 // 8), strict=True):
@@ -114,6 +116,15 @@ def _keys_of_programs(services: Services, ann: Actor) -> None:
         token, _ = services.gateways.tokens.make(dataclasses.replace(new, **more), user)
         if agent:
             services.mappers.tokens.touch(token.id, NOW - dt.timedelta(hours=30 // n**3), agent)
+
+
+def _targets(services: Services, ann: Actor) -> None:
+    """Let Ann send entries to two services; one responded, and the other didn't."""
+    add, mapper = services.sending.add, services.mappers.targets
+    links = add(ann, TargetKind.LINKDING, "https://links.example/", name="Bookmarks", secret="demo-token")
+    phone = add(ann, TargetKind.NTFY, "https://ntfy.example/reading", on=[Occasion.STAR])
+    mapper.record_result(ann.user_id, links.id, "", NOW)
+    mapper.record_result(ann.user_id, phone.id, "unreachable", NOW)
 
 
 def _lists(services: Services, ann: Actor) -> None:

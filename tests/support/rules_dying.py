@@ -14,12 +14,14 @@ from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.rule_runs import RuleRunGateway
 from app.gateways.reading.rules import RuleGateway
 from app.gateways.reading.tags import TagGateway
+from app.mappers.reading.targets import TargetMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 
 _OWNERS: dict[str, type] = {
     "apply_rules": SubscriptionMapper,
     "pass_ruled": SubscriptionMapper,
     "add_hits": RuleGateway,
+    "add_deliveries": TargetMapper,
     "tag_many": TagGateway,
     "add_part": RuleRunGateway,
     "remove_part": RuleRunGateway,

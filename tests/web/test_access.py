@@ -22,6 +22,7 @@ from app.models.notifications.push import Device
 from app.models.reading.rules import Rule
 from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamRef
+from app.models.reading.targets import TargetKind
 from app.models.sharing.sharing import Audience
 from tests.support.fetches import record_fetches
 from tests.support.reader import add_user, follow
@@ -43,6 +44,7 @@ class World:
     tag_id: int
     search_id: int
     list_id: int
+    target_id: int
     rule_id: int
     share_id: int
     comment_id: int
@@ -80,6 +82,7 @@ def world(services: Services, ann: Visitor, db: Any) -> World:
         tag.id,
         search.id,
         services.followed_lists.add(bob, "https://lists.example/bob.opml").id,
+        services.sending.add(bob, TargetKind.WEBHOOK, "https://example.org/hook").id,
         rule.id,
         share.id,
         comment.id,
@@ -177,6 +180,13 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/search", "GET"): {},
     ("/search/typed", "GET"): {},
     ("/settings/statistics", "GET"): {},
+    ("/settings/sending", "GET"): {},
+    ("/settings/sending", "POST"): {"kind": "webhook", "address": "https://example.org/hook"},
+    ("/settings/sending/<int:target_id>/test", "POST"): {"": "theirs"},
+    ("/settings/sending/<int:target_id>/switch", "POST"): {"": "theirs", "on": "0"},
+    ("/settings/sending/<int:target_id>/delete", "POST"): {"": "theirs"},
+    ("/entries/<int:entry_id>/send", "GET"): {"": "theirs"},
+    ("/entries/<int:entry_id>/send", "POST"): {"": "theirs", "target": "7"},
     ("/imports/lists", "GET"): {},
     ("/imports/lists", "POST"): {"url": "https://lists.example/feeds.opml"},
     ("/imports/lists/<int:list_id>/check", "POST"): {"": "theirs"},
@@ -422,7 +432,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
 
 
 _PERSONAL = (
-    *("subscriptions", "folders", "marks", "tags", "searches", "followedlists"),
+    *("subscriptions", "folders", "marks", "tags", "searches", "followedlists", "targets", "deliveries"),
     *("shares", "profiles", "likes", "comments", "notifications", "devices", "tokens"),
     *("uploads", "files", "usage", "blobs"),
 )
@@ -442,6 +452,7 @@ def _address(rule: str, world: World) -> str:
         "<int:tag_id>": str(world.tag_id),
         "<int:search_id>": str(world.search_id),
         "<int:list_id>": str(world.list_id),
+        "<int:target_id>": str(world.target_id),
         "<int:rule_id>": str(world.rule_id),
         "<int:entry_id>": str(world.entry_id),
         "<int:feed_id>": str(world.feed_id),

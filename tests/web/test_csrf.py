@@ -36,6 +36,7 @@ def rules(app: Flask, method: str) -> Iterator[tuple[Rule, str]]:
         "tag_id": 17,
         "search_id": 17,
         "list_id": 17,
+        "target_id": 18,
     }
     examples |= {"rule_id": 17}
     examples |= {"import_id": 17, "slug": "science", "share_id": 17, "comment_id": 17}

@@ -399,6 +399,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         services.indexing.find_due_jobs,
         services.rule_runner.find_due_jobs,
         services.rule_runs.find_due_jobs,
+        services.sending.find_due_jobs,
         services.erasure.find_due_jobs,
         services.moves.find_due_jobs,
         services.personal_exports.find_due_jobs,

@@ -104,6 +104,7 @@ class Policy:
             Purpose.FETCH: settings.fetch_allow,
             Purpose.HUB: settings.hub_allow,
             Purpose.PUSH: settings.push_allow,
+            Purpose.SEND: settings.send_allow,
         }
         self._networks, self._pairs = _allow_list(lists[purpose], f"{purpose}_allow")
         # A policy lives as long as its process; so do the caches.

@@ -159,6 +159,7 @@ class PersonalExportGateway:
             "positions": mine.iter_positions,
             "statistics": mine.iter_statistics,
             "lists": mine.iter_lists,
+            "services": mine.iter_targets,
             "recent": mine.iter_recent,
             "shares": mine.iter_shares,
             "comments": mine.iter_comments,

@@ -34,6 +34,7 @@ from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.privacy.personal_data import CommentRecord, LikeRecord, MarkRecord, PersonalDataMapper
 from app.mappers.reading.entry_keys import from_millis
+from app.mappers.reading.targets import TargetMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.feeds.feed import FeedCard
@@ -102,6 +103,7 @@ class PersonalDataGateway:
         statistics: StatisticsGateway,
         entry_notes: NoteGateway,
         followed_lists: FollowedListGateway,
+        targets: TargetMapper,
     ) -> None:
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
@@ -111,6 +113,7 @@ class PersonalDataGateway:
         self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
         self._rules, self._saved_pages, self._entry_notes = rules, saved_pages, entry_notes
+        self._targets = targets
         self._statistics, self._lists = statistics, followed_lists
 
     def build_account(self, user: User) -> Row:
@@ -274,6 +277,12 @@ class PersonalDataGateway:
         """Yield followed OPML files, the oldest first."""
         for one in self._lists.lists.find_by_user(user_id):
             yield {"url": one.url, "folder": one.name, "checked": one.checked_at}
+
+    def iter_targets(self, user_id: int) -> Iterator[Row]:
+        """Yield services that entries are sent to, the oldest first, without their secrets."""
+        for one in self._targets.find_by_user(user_id):
+            on = [occasion.value for occasion in one.on]
+            yield {"kind": one.kind.value, "name": one.name, "address": one.address, "on": on}
 
     def iter_statistics(self, user_id: int) -> Iterator[Row]:
         """Yield the days of reading statistics, the oldest first."""

@@ -25,6 +25,7 @@ from app.mappers.mongo.store import Session
 from app.mappers.reading.entry_keys import to_millis
 from app.mappers.reading.rules import NewsPlace, RuleMapper
 from app.mappers.reading.tags import SavedSearchMapper
+from app.mappers.reading.targets import TargetMapper
 from app.mappers.subscriptions.folders import FolderMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import Entry, EntryKey
@@ -101,6 +102,7 @@ class RuleGateway(RuleMapper):
         entries: EntryGateway,
         tags: TagGateway,
         searches: SavedSearchMapper,
+        targets: TargetMapper,
         streams: StreamGateway,
         merger: KeyMerger,
         indexing: IndexingGateway,
@@ -113,7 +115,7 @@ class RuleGateway(RuleMapper):
         self._users, self._changes = users, changes
         self._cells, self._subscriptions = cells, subscriptions
         self._cards, self._folders, self._stored, self._entries = feeds, folders, stored, entries
-        self._searches = searches
+        self._searches, self._targets = searches, targets
         self._tags, self._streams, self._merger, self._indexing = tags, streams, merger, indexing
         self.texts_max = texts
         self._most, self._preview_entries, self._preview_rows = limit, preview_entries, preview_rows
@@ -173,37 +175,52 @@ class RuleGateway(RuleMapper):
         self._subscriptions.start_rules(user_id, {card.id: card.last_seq for card in cards.values()})
 
     def export_rules(self, user_id: int) -> list[dict[str, Any]]:
-        """Return a user's rules as in a file: feeds by address, folders by the path of their names."""
+        """Return a user's rules as in a file: feeds by address, folders by path, targets by name."""
         rules = self.find_by_user(user_id).rules
         paths = build_folder_paths(self._folders.find_by_user(user_id)) if rules else {}
         feeds = list({feed for rule in rules for feed in rule.feeds})
         addresses = {card.id: card.url for card in self._cards.find_cards(feeds).values()} if feeds else {}
+        targets = self._name_targets(user_id) if any(rule.send for rule in rules) else {}
         return [
             export_rule(
                 rule,
                 [addresses[i] for i in rule.feeds if i in addresses],
                 [PATH_SEPARATOR.join(paths[i]) for i in rule.folders if i in paths],
+                targets.get(rule.send, ""),
             )
             for rule in rules
         ]
 
+    def _name_targets(self, user_id: int) -> dict[int, str]:
+        return {target.id: target.name for target in self._targets.find_by_user(user_id)}
+
+    def has_target(self, user_id: int, target_id: int) -> bool:
+        """Return whether a user has a target."""
+        return self._targets.find(user_id, target_id) is not None
+
     def resolve_rules(self, user_id: int, rows: Sequence[RuleRow]) -> list[Rule]:
         """Return rules of a file with the ids of their feeds and folders; feeds must be the user's.
 
-        A rule of which no feed or folder is known would be for all feeds, so it is left out.
+        A rule of which no feed or folder is known would be for all feeds, so it is left out. So is one that
+        does nothing without its target.
         """
         mine = [s.feed_id for s in self._subscriptions.find_by_user(user_id)]
         feeds = {card.url: card.id for card in self._cards.find_cards(mine).values()}
         paths = build_folder_paths(self._folders.find_by_user(user_id))
         folders = {PATH_SEPARATOR.join(path): folder_id for folder_id, path in paths.items()}
+        targets = (
+            {n: i for i, n in self._name_targets(user_id).items()} if any(r.target for r in rows) else {}
+        )
         found = list[Rule]()
         for row in rows:
             rule = dataclasses.replace(
                 row.rule,
+                send=targets.get(row.target, 0),
                 feeds=tuple(feeds[url] for url in row.feeds if url in feeds),
                 folders=tuple(folders[path] for path in row.folders if path in folders),
             )
-            if rule.feeds or rule.folders or not (row.feeds or row.folders):
+            is_lost = bool(row.target) and not rule.has_actions
+            if not is_lost and (rule.feeds or rule.folders or not (row.feeds or row.folders)):
                 found.append(rule)
         return found
 

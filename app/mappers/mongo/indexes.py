@@ -314,6 +314,24 @@ INDEXES: dict[str, list[IndexModel]] = {
         # The settings of a user that were changed longest ago.
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
     ],
+    "targets": [IndexModel([("user_id", _UP), ("_id", _UP)], name="user")],
+    "deliveries": [
+        IndexModel(
+            [("user_id", _UP), ("entry_id", _UP), ("target_id", _UP), ("cause", _UP)],
+            name="user_entry",
+            unique=True,
+        ),
+        # The latest of a user.
+        IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
+        # What waits: of a user, and of all.
+        IndexModel(
+            [("user_id", _UP), ("due", _UP)],
+            name="user_due",
+            partialFilterExpression={"due": {"$type": "date"}},
+        ),
+        IndexModel([("due", _UP)], name="due", partialFilterExpression={"due": {"$type": "date"}}),
+        IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+    ],
     "playback": [
         IndexModel([("user_id", _UP), ("file", _UP)], name="user_file", unique=True),
         # The latest positions of a user, and the oldest.

@@ -40,10 +40,11 @@ PLACEMENTS: dict[str, Placement] = {
     # Subscriptions, read marks and all else that only one person reads.
     **_put(
         Home.CELL, "user_id",
-        "changes", "folders", "followedlists", "idempotency", "import_marks", "import_parts", "imports",
-        "marks", "notifications", "personal_export_parts", "personal_exports", "playback",
+        "changes", "deliveries", "folders", "followedlists", "idempotency", "import_marks", "import_parts",
+        "imports", "marks", "notifications", "personal_export_parts", "personal_exports", "playback",
         "readingdays", "recentreads", "removals", "ruleruns", "rules", "searches", "short_ids",
-        "snapshots", "streamviews", "subscriptions", "tags", "undos",
+        "snapshots", "streamviews", "subscriptions", "tags", "targets",
+        "undos",
     ),
     # Which numbers at home a transaction in this store has changed.
     **_put(Home.EACH, "_id", "outbox"),

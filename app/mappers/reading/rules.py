@@ -147,6 +147,7 @@ def encode_rule(rule: Rule) -> Doc:
         "feeds": list(map(Int64, rule.feeds)),
         "folders": list(map(Int64, rule.folders)),
         "tag": rule.tag,
+        **({"send": Int64(rule.send)} if rule.send else {}),
         **{flag: True for flag in _FLAGS if getattr(rule, flag)},
     }
 
@@ -161,4 +162,4 @@ def decode_rule(doc: Doc) -> Rule:
     """Return the rule of a stored one."""
     flags = {flag: doc.get(flag, False) for flag in _FLAGS}
     plain = Rule(doc["id"], doc["name"], doc["query"], tuple(doc["feeds"]), tuple(doc["folders"]))
-    return dataclasses.replace(plain, tag=doc["tag"], **flags)
+    return dataclasses.replace(plain, tag=doc["tag"], send=doc.get("send", 0), **flags)

@@ -31,6 +31,7 @@ class Purpose(enum.StrEnum):
     FETCH = "fetch"
     HUB = "hub"
     PUSH = "push"
+    SEND = "send"
 
 
 class Validators(NamedTuple):

@@ -74,6 +74,7 @@ class Task(enum.StrEnum):
     NOTIFY = "notifications.entries"
     PUSH_RING = "push.ring"
     PUSH_SEND = "push.send"
+    SEND = "sending.send"
     WEBSUB_PULL = "websub.pull"
     WEBSUB_TEND = "websub.tend"
     MEDIA_AHEAD = "media.ahead"

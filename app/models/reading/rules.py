@@ -58,6 +58,7 @@ class Rule:
         feeds, folders: ids; the rule is for entries of these feeds and folders. Both empty: for all feeds.
         full_text: the full texts of its entries are fetched.
         tag: a tag to add; empty: none.
+        send: id of the target that its entries are sent to; 0: none.
         stop: rules below this one aren't tried on its entries.
     """
 
@@ -73,13 +74,14 @@ class Rule:
     notify: bool = False
     full_text: bool = False
     tag: str = ""
+    send: int = 0
     stop: bool = False
     enabled: bool = True
 
     @property
     def has_actions(self) -> bool:
         """Whether it does anything."""
-        return bool(self.tag or self.stop) or any(getattr(self, action) for action in ACTIONS)
+        return bool(self.tag or self.send or self.stop) or any(getattr(self, action) for action in ACTIONS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -311,12 +313,16 @@ class RuleFeed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
-    """What rules do with an entry: the actions, the tags, and which rules and saved searches matched."""
+    """What rules do with an entry, and which rules and saved searches matched.
+
+    ``sends``: ids of the targets that it is sent to.
+    """
 
     actions: frozenset[str] = frozenset()
     tags: tuple[str, ...] = ()
     rules: tuple[int, ...] = ()
     alerts: tuple[int, ...] = ()
+    sends: tuple[int, ...] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -368,6 +374,7 @@ class CompiledRules:
     def judge_entry(self, entry: RuleEntry, feed: RuleFeed) -> Verdict:
         """Return what the rules do with an entry."""
         actions, tags, matched = set[str](), list[str](), list[int]()
+        sends = list[int]()
         for rule, condition in self.select_rules(feed):
             if not is_match(condition, entry, tags):
                 continue
@@ -376,10 +383,18 @@ class CompiledRules:
             actions.update(a for a in ACTIONS if getattr(rule, a) and (is_loud or a != "notify"))
             if rule.tag:
                 tags.append(rule.tag)
+            if rule.send:
+                sends.append(rule.send)
             if rule.stop:
                 break
         alerts = () if "hide" in actions else self._find_alerts(entry, feed, actions, tags)
-        return Verdict(frozenset(actions), tuple(dict.fromkeys(tags)), tuple(matched), alerts)
+        return Verdict(
+            frozenset(actions),
+            tuple(dict.fromkeys(tags)),
+            tuple(matched),
+            alerts,
+            tuple(dict.fromkeys(sends)),
+        )
 
     def _find_alerts(
         self, entry: RuleEntry, feed: RuleFeed, actions: Collection[str], tags: Collection[str]
@@ -580,19 +595,21 @@ class RunPart(NamedTuple):
 FILE_KIND, FILE_VERSION = "eventr-rules", 1
 
 
-def export_rule(rule: Rule, feeds: Sequence[str], folders: Sequence[str]) -> dict[str, Any]:
-    """Return a rule as it is in a file: feeds by address, folders by name."""
+def export_rule(rule: Rule, feeds: Sequence[str], folders: Sequence[str], target: str = "") -> dict[str, Any]:
+    """Return a rule as it is in a file: feeds by address, folders and its target by name."""
     actions = [action for action in ACTIONS if getattr(rule, action)]
     row = {"name": rule.name, "condition": rule.query, "actions": actions, "tag": rule.tag}
+    row |= {"send": target} if target else {}
     return {**row, "feeds": list(feeds), "folders": list(folders), "stop": rule.stop, "on": rule.enabled}
 
 
 class RuleRow(NamedTuple):
-    """A rule of a file: the rule without its feeds and folders, and these by address and by path."""
+    """A rule of a file: the rule without its feeds, folders and target; these by address, path and name."""
 
     rule: Rule
     feeds: tuple[str, ...]
     folders: tuple[str, ...]
+    target: str = ""
 
 
 def read_rules(content: object) -> list[RuleRow]:
@@ -612,7 +629,7 @@ def read_rules(content: object) -> list[RuleRow]:
 def _read_row(row: object) -> RuleRow:
     if not isinstance(row, dict):
         raise ValueError("rule")
-    texts = [row.get(name, "") for name in ("name", "condition", "tag")]
+    texts = [row.get(name, "") for name in ("name", "condition", "tag", "send")]
     lists = [row.get(name, []) for name in ("actions", "feeds", "folders")]
     if not all(isinstance(text, str) for text in texts) or not all(
         isinstance(values, list) and all(isinstance(value, str) for value in values) for values in lists
@@ -621,7 +638,7 @@ def _read_row(row: object) -> RuleRow:
     flags: dict[str, Any] = {action: action in lists[0] for action in ACTIONS}
     flags |= {"stop": row.get("stop", False) is True, "enabled": row.get("on", True) is True}
     rule = Rule(0, texts[0], texts[1], tag=texts[2], **flags)
-    return RuleRow(rule, tuple(lists[1]), tuple(lists[2]))
+    return RuleRow(rule, tuple(lists[1]), tuple(lists[2]), texts[3])
 
 
 #: Words of a title that are suggested, from this length on, and categories.

@@ -42,6 +42,7 @@ from app.models.reading.stream import (
     StreamRef,
     Tree,
 )
+from app.models.reading.targets import Occasion
 from app.models.reading.today import list_sections
 from app.models.subscriptions.muting import exclude_muted, is_followed_person, is_in_mixed_lists
 from app.models.subscriptions.subscription import Subscription
@@ -51,6 +52,7 @@ from app.services.access import require_permission
 from app.services.reading.mass_marks import MassMarks
 from app.services.reading.pages import PageMaker
 from app.services.reading.search import EntrySearch
+from app.services.reading.sending import SendingService
 from app.services.reading.stories import StoryService
 from app.services.subscriptions.tree import TreeBuilder
 from app.services.validation import check_id, check_ids, check_text
@@ -98,6 +100,7 @@ class ReadingService:
         statistics: StatisticsGateway,
         ranking: RankingGateway,
         notes: NoteGateway,
+        sending: SendingService,
         events: EventPort,
         page_size: int,
         whole_size: int,
@@ -105,7 +108,7 @@ class ReadingService:
         snapshot_ttl: float,
         tree_cache: int,
     ) -> None:
-        self._accounts = accounts
+        self._accounts, self._sending = accounts, sending
         self._subscriptions = subscriptions
         self._reads = read_marks
         self._feeds = feeds
@@ -550,6 +553,7 @@ class ReadingService:
             self._changes.record_changes(actor.user_id, {}, [entry_id, *copies])
         if on and changed:
             self._statistics.count(actor.user_id, Counted.STARRED, 1, clock.now())
+            self._sending.request_automatic(actor.user_id, [entry_id], Occasion.STAR)
         self._events.notify_counts(actor.user_id)
         return changed
 
@@ -568,6 +572,8 @@ class ReadingService:
             starred += self._entries.set_many_starred(actor.user_id, copies, bool(on), clock.now()).starred
             wanted += copies
         self._statistics.count(actor.user_id, Counted.STARRED, starred, clock.now())
+        if on and starred:
+            self._sending.request_automatic(actor.user_id, entry_ids, Occasion.STAR)
         if actor.synced:  # after the change, as in set_starred
             self._changes.record_changes(actor.user_id, {}, wanted)
         self._events.notify_counts(actor.user_id)

@@ -19,6 +19,7 @@ from app.gateways.reading.rules import Judged, ReaderRules, RuleGateway
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.reading.entry import EntryKey
 from app.models.reading.rules import FeedNews, RuledReader, RuleEntry
+from app.models.reading.targets import Occasion, Wanted
 from app.ports import EventPort
 
 log = logs.get(__name__)
@@ -85,6 +86,7 @@ class RuleRunner:
         notify: notifies a user of new entries of a feed; repeated with the same place, it adds what is new.
         notify_search: the same for entries of a feed that a saved search finds.
         request_texts: lets the pages of entries be fetched; a repeat changes nothing.
+        send: lets entries be sent to targets of a user; a repeat changes nothing.
     """
 
     def __init__(
@@ -95,8 +97,10 @@ class RuleRunner:
         notify_search: NotifySearch,
         *,
         request_texts: RequestTexts,
+        send: Callable[[int, Sequence[Wanted]], None],
     ) -> None:
         self._gateway, self._events, self._request_texts = gateway, events, request_texts
+        self._send = send
         self._notify, self._notify_search = notify, notify_search
 
     def find_due_jobs(self, now: dt.datetime) -> list[Job]:
@@ -256,5 +260,8 @@ class RuleRunner:
             self._notify_search(reader.user_id, search_id, feed.id, count, at, begin=begin)
         if notified and not reader.is_notified:
             self._notify(reader.user_id, feed.id, notified, at, begin)
+        wanted = [Wanted(i, one.key.id, Occasion.RULE.value) for one in found for i in one.verdict.sends]
+        if wanted:
+            self._send(reader.user_id, wanted)
         if self._gateway.apply_rules(reader, upto, found, now):
             self._events.notify_counts(reader.user_id)

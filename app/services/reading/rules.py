@@ -31,7 +31,7 @@ from app.models.reading.search import QUERY_MAX, normalise_query
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.ports import SearchPort
 from app.services.access import require_permission
-from app.services.validation import check_ids, check_text
+from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
 
@@ -96,6 +96,7 @@ class RuleService:
         if not rule.has_actions:
             raise InvalidError("Choose what the rule does.", field="actions")
         was = self._rules.find_by_user(actor.user_id)
+        self._check_target(actor, rule, was)
         if rule.id:
             self._keep_scope(actor, _get(was, rule.id), rule)
             rules = [rule if one.id == rule.id else one for one in was.rules]
@@ -104,6 +105,17 @@ class RuleService:
             rules = [*was.rules, rule]
         self._store(actor, rules, was)
         return rule
+
+    def _check_target(self, actor: Actor, rule: Rule, was: RuleSet) -> None:
+        """Raise InvalidError if a rule sends entries to a service that the actor doesn't have.
+
+        A rule may keep one that is gone: it sends nothing then.
+        """
+        before = was.find(rule.id)
+        if not rule.send or (before is not None and before.send == rule.send):
+            return
+        if not self._rules.has_target(actor.user_id, rule.send):
+            raise InvalidError("You don't have this service.", field="send")
 
     def _keep_scope(self, actor: Actor, was: Rule, rule: Rule) -> None:
         """Raise InvalidError if a rule whose feeds and folders are gone would become one for all feeds."""
@@ -239,6 +251,7 @@ class RuleService:
             feeds=tuple(check_ids(rule.feeds, "feeds", SCOPE_MAX)) if rule.feeds else (),
             folders=tuple(check_ids(rule.folders, "folders", SCOPE_MAX)) if rule.folders else (),
             tag=tag,
+            send=check_id(rule.send, "send") if rule.send else 0,
         ), condition
 
 

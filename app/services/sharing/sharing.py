@@ -22,6 +22,7 @@ from app.models.feeds.chain import Chain
 from app.models.media.attachment import NewAttachment
 from app.models.reading.entry import Entry
 from app.models.reading.statistics import Counted
+from app.models.reading.targets import Occasion
 from app.models.sharing.sharing import (
     Audience,
     ChainPage,
@@ -36,6 +37,7 @@ from app.ports import EventPort
 from app.services.access import Limiter, require_permission, throttle
 from app.services.media.attachments import AttachmentLimits, check_attachments
 from app.services.notifications.notifier import Notifier
+from app.services.reading.sending import SendingService
 from app.services.sharing.hub import HubService
 from app.services.sharing.secrecy import AT_ONCE
 from app.services.validation import check_id, check_text, check_words
@@ -77,8 +79,9 @@ class SharingService:
         per_hour: int,
         undo_ttl: float,
         statistics: StatisticsGateway,
+        sending: SendingService,
     ) -> None:
-        self._statistics = statistics
+        self._statistics, self._sending = statistics, sending
         self._limits = attachment_limits
         self._sharing, self._profiles, self._chains = sharing, profiles, chains
         self._secrecy = secrecy
@@ -134,6 +137,7 @@ class SharingService:
         self._note(actor, {entry_id, entry.id, origin})
         self._statistics.count(actor.user_id, Counted.SHARED, 1, now)
         self._tell(share)
+        self._sending.request_automatic(actor.user_id, [entry_id], Occasion.SHARE)
         self._notifier.notify_shared(share)
         log.info("shared", user_id=actor.user_id, share_id=share.id, of=share.of.entry_id)
         return ShareResult(share)

@@ -44,6 +44,7 @@ from app.web.pages.read import bp as read
 from app.web.pages.rules import bp as rules
 from app.web.pages.saved import bp as saved
 from app.web.pages.search import bp as search
+from app.web.pages.sending import bp as sending
 from app.web.pages.settings import bp as settings
 from app.web.pages.share import bp as share
 from app.web.pages.shared import bp as shared
@@ -83,6 +84,7 @@ BLUEPRINTS: tuple[Blueprint, ...] = (
     search,
     tags,
     rules,
+    sending,
     playback,
     subscriptions,
     settings,

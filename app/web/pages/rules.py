@@ -43,6 +43,7 @@ class RuleForm:
     notify: bool = False
     full_text: bool = False
     tag: str = declare_text(max=256, default="")
+    send: int = 0
     stop: bool = False
     enabled: bool = False
     do: str = declare_text(max=8, one_of=("preview", "save"), default="save")
@@ -57,6 +58,7 @@ class RuleForm:
             _select(self.scope, _FEED),
             _select(self.scope, _FOLDER),
             tag=self.tag,
+            send=self.send,
             stop=self.stop,
             enabled=self.enabled,
             **flags,
@@ -125,6 +127,7 @@ def _show_list(error: EventrError | None = None) -> str:
         rules=rules.rules,
         counts={rule.id: rules.count_hits(rule.id, today) for rule in rules.rules},
         names=dict([*folders, *feeds]),
+        targets={one.id: one.name for one in get_services().sending.list_targets(get_actor())},
         run=get_services().rule_runs.find_run(get_actor()),
         error=error,
     )
@@ -173,6 +176,7 @@ def _editor(
         feeds=feeds,
         chosen=chosen,
         # Without them, saving could make a rule for one feed a rule for all.
+        targets=get_services().sending.list_targets(get_actor()),
         lost=sorted(chosen - dict([*folders, *feeds]).keys()),
         preview=preview,
         error=error,
@@ -243,8 +247,8 @@ def upload_rules() -> Response | tuple[str, int]:
     words = ngettext("%(num)s rule added", "%(num)s rules added", added)
     if missing:
         words += ". " + ngettext(
-            "%(num)s rule left out, because you don't have its feeds",
-            "%(num)s rules left out, because you don't have their feeds",
+            "%(num)s rule left out, because you don't have its feeds or service",
+            "%(num)s rules left out, because you don't have their feeds or services",
             missing,
         )
     get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))

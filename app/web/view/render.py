@@ -55,6 +55,7 @@ SETTINGS_SECTIONS = (
     ("reading", "book", N_("Reading")),
     ("display", "theme", N_("Display and language")),
     ("rules", "sort", N_("Rules")),
+    ("sending", "send", N_("Send to")),
     ("keys", "keyboard", N_("Keyboard shortcuts")),
     ("sharing", "share", N_("Sharing")),
     ("notifications", "comment", N_("Notification settings")),

@@ -11,6 +11,7 @@ from app.models.accounts.user import NewUser
 from app.models.media.upload import NewUpload
 from app.models.reading.rules import Rule
 from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.reading.targets import TargetKind
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import FolderEditMode
 from app.web.api.rest import shapes
@@ -98,6 +99,7 @@ def world(people: People, number: int) -> World:
         shapes.OTHER_TAG: tags[1].id,
         shapes.SEARCH: search.id,
         shapes.RULE: rule.id,
+        shapes.TARGET: services.sending.add(who, TargetKind.WEBHOOK, "https://example.org/hook").id,
         shapes.SHARE: share.id,
         shapes.COMMENT: comment.id,
         shapes.IMPORT: kept.id,

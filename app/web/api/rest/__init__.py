@@ -39,6 +39,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     streams,
     subscriptions,
     tags,
+    targets,
 )
 from app.web.api.rest.table import OPERATIONS, Operation
 from app.web.security.sessions import for_programs

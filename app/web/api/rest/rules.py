@@ -14,7 +14,7 @@ from app.models.accounts.token import Scope
 from app.models.reading.rules import ACTIONS
 from app.models.reading.rules import Rule as Stored
 from app.models.reading.rules import RuleRun as StoredRun
-from app.web.api.rest.shapes import ENTRY, FEED, RULE, Body, Id, Shape
+from app.web.api.rest.shapes import ENTRY, FEED, RULE, Body, Id, Id0, Shape
 from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services
 
@@ -26,7 +26,8 @@ class NewRule(Body, frozen=True):
 
     `query`: the condition, in the search language and with `url:`, `lang:`, `longer:` and `/regex/`. `feeds`,
     `folders`: the rule is for their entries; both empty: for all feeds. `read`, `star`, `hide` (from lists),
-    `highlight`, `notify`, `full_text` (it is fetched), `tag` (its name): the actions. `stop`: rules below
+    `highlight`, `notify`, `full_text` (it is fetched), `tag` (its name), `send` (ID of a
+    target, 0: none): the actions. `stop`: rules below
     aren't tried on its entries.
     """
 
@@ -41,6 +42,7 @@ class NewRule(Body, frozen=True):
     notify: bool = False
     full_text: bool = False
     tag: Annotated[str, Meta(max_length=256)] = ""
+    send: Id0 = 0
     stop: bool = False
     enabled: bool = True
 
@@ -60,6 +62,7 @@ class Rule(Shape, frozen=True):
     notify: bool
     full_text: bool
     tag: str
+    send: int
     stop: bool
     enabled: bool
     matches: int = 0
@@ -139,6 +142,7 @@ _RULE = add_example(
         notify=False,
         full_text=False,
         tag="",
+        send=0,
         stop=False,
         enabled=True,
         matches=37,
@@ -199,7 +203,7 @@ def _shape(rule: Stored, matches: int = 0) -> Rule:
 
 def _read(body: NewRule, rule_id: int = 0) -> Stored:
     flags = {name: getattr(body, name) for name in (*ACTIONS, "stop", "enabled")}
-    rule = Stored(rule_id, body.name, body.query, body.feeds, body.folders, tag=body.tag)
+    rule = Stored(rule_id, body.name, body.query, body.feeds, body.folders, tag=body.tag, send=body.send)
     return dataclasses.replace(rule, **flags)
 
 

@@ -28,6 +28,7 @@ USER: Final = 1_780_000_000_000_012
 FILE: Final = 1_780_000_000_000_013
 LIST: Final = 1_780_000_000_000_014
 RULE: Final = 7
+TARGET: Final = 1_780_000_000_000_015
 PAGE: Final = 1_780_000_000_000_014
 PERSON: Final = "cleo"
 PACK: Final = "science"
@@ -64,6 +65,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "entry_id": (Id, ENTRY, "ID of an entry that you can see."),
     "tag_id": (Id, TAG, "ID of one of your tags."),
     "search_id": (Id, SEARCH, "ID of one of your saved searches."),
+    "target_id": (Id, TARGET, "ID of one of the services that you send entries to."),
     "rule_id": (Id, RULE, "ID of one of your rules."),
     "share_id": (Id, SHARE, "ID of a share that you can see."),
     "comment_id": (Id, COMMENT, "ID of a comment that you can see."),

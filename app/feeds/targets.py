@@ -1,0 +1,215 @@
+"""Requests to the services that entries are sent to: one pure function per kind.
+
+A person may enter any address. So it is requested under all rules of the fetcher, redirects aren't followed,
+and nothing of a response is stored but its status.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from app.errors import FetchError, InvalidError
+from app.feeds.fetch.address_policy import Policy
+from app.models.feeds.fetched import Fetched, FetchRequest, Purpose
+from app.models.reading.targets import Delivery, NoPageError, SentEntry, TargetKind
+
+#: Longest address and secret, in characters.
+ADDRESS_MAX, SECRET_MAX = 2048, 512
+#: Most characters of an excerpt in a message for people.
+EXCERPT: Final = 500
+_PRIORITY: Final = 5
+Headers = tuple[tuple[str, str], ...]
+
+
+class _Message(NamedTuple):
+    """A message: its address, its JSON, and its headers."""
+
+    url: str
+    body: Mapping[str, Any]
+    headers: Headers = ()
+
+
+def _write_webhook(address: str, secret: str, entry: SentEntry, delivery: Delivery) -> _Message:
+    event = f"entry.{delivery.occasion}"
+    body = {
+        "id": delivery.event_id,
+        "event": event,
+        "at": delivery.at.isoformat(),
+        "entry": {
+            "id": str(entry.id),
+            "title": entry.title,
+            "url": entry.url or None,
+            "eventr_url": entry.own_url,
+            "author": entry.author or None,
+            "excerpt": entry.excerpt,
+            "feed": entry.feed_title,
+            "published": entry.published.isoformat() if entry.published else None,
+            "tags": list(entry.tags),
+        },
+    }
+    headers: Headers = (("X-Eventr-Event", event), ("X-Eventr-Delivery", delivery.event_id))
+    if secret:
+        signature = hmac.new(secret.encode(), _encode(body), hashlib.sha256).hexdigest()
+        headers += (("X-Eventr-Signature", f"sha256={signature}"),)
+    return _Message(address, body, headers)
+
+
+def _write_ntfy(address: str, secret: str, entry: SentEntry, delivery: Delivery) -> _Message:
+    base, _, topic = address.rstrip("/").rpartition("/")
+    body = {
+        "topic": topic,
+        "title": entry.title or entry.feed_title,
+        "message": entry.excerpt[:EXCERPT] or entry.title or entry.feed_title,
+        "click": entry.url or entry.own_url,
+    }
+    return _Message(f"{base}/", body, (("Authorization", f"Bearer {secret}"),) if secret else ())
+
+
+def _write_gotify(address: str, secret: str, entry: SentEntry, delivery: Delivery) -> _Message:
+    body = {
+        "title": entry.title or entry.feed_title,
+        "message": entry.excerpt[:EXCERPT] or entry.title or entry.feed_title,
+        "priority": _PRIORITY,
+        "extras": {"client::notification": {"click": {"url": entry.url or entry.own_url}}},
+    }
+    return _Message(_join(address, "message"), body, (("X-Gotify-Key", secret),))
+
+
+def _write_readeck(address: str, secret: str, entry: SentEntry, delivery: Delivery) -> _Message:
+    body = {"url": _get_page(entry), "title": entry.title, "labels": list(entry.tags)}
+    return _Message(_join(address, "api/bookmarks"), body, (("Authorization", f"Bearer {secret}"),))
+
+
+def _write_linkding(address: str, secret: str, entry: SentEntry, delivery: Delivery) -> _Message:
+    body = {
+        "url": _get_page(entry),
+        "title": entry.title,
+        "description": entry.excerpt[:EXCERPT],
+        # Tags of Linkding have no spaces.
+        "tag_names": ["-".join(tag.split()) for tag in entry.tags],
+    }
+    return _Message(_join(address, "api/bookmarks/"), body, (("Authorization", f"Token {secret}"),))
+
+
+class Kind(NamedTuple):
+    """A kind of targets. ``needs_secret``: it refuses messages without one."""
+
+    write: Callable[[str, str, SentEntry, Delivery], _Message]
+    needs_secret: bool = True
+
+
+KINDS: Final[Mapping[TargetKind, Kind]] = {
+    TargetKind.WEBHOOK: Kind(_write_webhook, needs_secret=False),
+    TargetKind.NTFY: Kind(_write_ntfy, needs_secret=False),
+    TargetKind.GOTIFY: Kind(_write_gotify),
+    TargetKind.READECK: Kind(_write_readeck),
+    TargetKind.LINKDING: Kind(_write_linkding),
+}
+
+
+def check_address(kind: TargetKind, address: str, policy: Policy) -> str:
+    """Return the checked address of a service.
+
+    Raises:
+        InvalidError: it isn't a web address, or this server may not send there.
+    """
+    address = address.strip()
+    if address and "://" not in address:
+        address = f"https://{address}"
+    try:
+        if len(address) > ADDRESS_MAX:
+            raise FetchError("invalid_url", "too long")
+        url = policy.check_url(address).url
+    except FetchError as e:
+        if e.word == "refused":
+            raise InvalidError(
+                "This server may not send to this address. Its admin can allow it (EVENTR_SEND_ALLOW).",
+                field="address",
+            ) from e
+        if e.word == "login_in_url":
+            raise InvalidError("Enter the address without a user name and password.", field="address") from e
+        raise InvalidError(
+            "Enter the web address of the service, such as https://example.org/.", field="address"
+        ) from e
+    if kind is TargetKind.NTFY and not _is_topic(url):
+        raise InvalidError("Enter the address of a topic, such as https://ntfy.sh/my-topic.", field="address")
+    return url
+
+
+def check_secret(kind: TargetKind, secret: str) -> str:
+    """Return the checked secret of a service.
+
+    Raises:
+        InvalidError: it is missing, too long, or can't be in a header.
+    """
+    secret = secret.strip()
+    if not secret and KINDS[kind].needs_secret:
+        raise InvalidError("Enter the access token of the service.", field="secret")
+    if len(secret) > SECRET_MAX or not all("!" <= c <= "~" for c in secret):
+        raise InvalidError(
+            "A secret has at most %(most)s letters, digits and signs, and no spaces.",
+            field="secret",
+            most=SECRET_MAX,
+        )
+    return secret
+
+
+def build_request(
+    kind: TargetKind, address: str, secret: str, entry: SentEntry, delivery: Delivery, *, within: float
+) -> FetchRequest:
+    """Return the request that sends an entry to a service.
+
+    Args:
+        within: most seconds until the response.
+
+    Raises:
+        NoPageError: the service keeps addresses, and the entry has none.
+    """
+    message = KINDS[kind].write(address, secret, entry, delivery)
+    return FetchRequest(
+        message.url,
+        headers=(("Content-Type", "application/json"), *message.headers),
+        form=_encode(message.body),
+        follow=False,
+        within=within,
+        purpose=Purpose.SEND,
+    )
+
+
+def classify_response(fetched: Fetched | None) -> tuple[str, bool]:
+    """Return the error word of a delivery, empty for success, and whether a later attempt may succeed.
+
+    Forbidden, refusing and silent addresses give the same word. Otherwise, someone could enter addresses and
+    so map this server's network (S13).
+    """
+    if fetched is None or fetched.status == 0:
+        return "unreachable", True
+    if fetched.error is None:
+        return "", False
+    status = fetched.status
+    return f"http_{status}", status in (408, 425, 429) or status >= 500
+
+
+def _encode(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _join(address: str, path: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}/{path}"
+
+
+def _is_topic(url: str) -> bool:
+    parts = urlsplit(url)
+    return len(parts.path.strip("/").split("/")) == 1 and bool(parts.path.strip("/")) and not parts.query
+
+
+def _get_page(entry: SentEntry) -> str:
+    if not entry.url.startswith(("https://", "http://")):
+        raise NoPageError
+    return entry.url

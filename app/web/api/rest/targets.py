@@ -1,0 +1,160 @@
+"""Targets: services that entries are sent to."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope
+from app.models.reading.targets import Occasion, TargetKind
+from app.models.reading.targets import Target as Stored
+from app.web.api.rest.shapes import TARGET, Body, Id, Shape
+from app.web.api.rest.table import Reply, add_example, add_operation
+from app.web.context import get_services
+
+GROUP = "Sending"
+Kind = Literal["webhook", "ntfy", "gotify", "readeck", "linkding"]
+On = Literal["star", "share"]
+
+
+class NewTarget(Body, frozen=True):
+    """A service.
+
+    `address`: of a topic for `ntfy`, else of the server or webhook. `secret`: signs messages of webhooks,
+    else a token of the service. `on`: entries are also sent when you star or share them.
+    """
+
+    kind: Kind
+    address: Annotated[str, Meta(min_length=1, max_length=2048)]
+    secret: Annotated[str, Meta(max_length=512)] = ""
+    name: Annotated[str, Meta(max_length=64)] = ""
+    on: Annotated[tuple[On, ...], Meta(max_length=2)] = ()
+
+
+class Target(Shape, frozen=True):
+    """One of your services, without its secret.
+
+    `error`: of the last attempt, such as `unreachable` or `http_401`; empty: it succeeded. `dropped`: entries
+    that weren't sent, because they were too many for a day.
+    """
+
+    id: Id
+    kind: str
+    name: str
+    address: str
+    on: tuple[str, ...]
+    enabled: bool
+    tried_at: dt.datetime | None
+    error: str
+    dropped: int
+
+
+class TargetList(Shape, frozen=True):
+    """All your services, the oldest first."""
+
+    items: tuple[Target, ...]
+
+
+class TargetSwitch(Body, frozen=True):
+    """Whether entries are sent to it."""
+
+    enabled: bool
+
+
+class SendBody(Body, frozen=True):
+    """The service that the entry is sent to."""
+
+    target: Id
+
+
+add_example(
+    NewTarget(kind="webhook", address="https://example.org/hook", secret="a-long-secret", on=("star",))  # noqa: S106
+)
+_TARGET = add_example(
+    Target(
+        id=TARGET,
+        kind="webhook",
+        name="example.org",
+        address="https://example.org/hook",
+        on=("star",),
+        enabled=True,
+        tried_at=dt.datetime(2026, 5, 4, 12, tzinfo=dt.UTC),
+        error="",
+        dropped=0,
+    )
+)
+add_example(TargetList(items=(_TARGET,)))
+add_example(TargetSwitch(enabled=False))
+add_example(SendBody(target=TARGET))
+
+
+def _shape(one: Stored) -> Target:
+    return Target(
+        id=one.id,
+        kind=one.kind.value,
+        name=one.name,
+        address=one.address,
+        on=tuple(each.value for each in one.on),
+        enabled=one.enabled,
+        tried_at=one.tried_at,
+        error=one.error,
+        dropped=one.dropped,
+    )
+
+
+@add_operation("GET", "/targets", "List services", scope=Scope.READ, tag=GROUP)
+def list_targets(actor: Actor) -> TargetList:
+    """Rules name them in `send`."""
+    return TargetList(items=tuple(map(_shape, get_services().sending.list_targets(actor))))
+
+
+@add_operation(
+    "POST", "/targets", "Add a service", scope=Scope.SETTINGS, tag=GROUP, status=201, errors=(413,)
+)
+def add_target(actor: Actor, body: NewTarget) -> Reply[Target]:
+    """The secret is stored encrypted, and never returned."""
+    occasions = [Occasion(one) for one in body.on]
+    kind = TargetKind(body.kind)
+    found = get_services().sending.add(
+        actor, kind, body.address, name=body.name, secret=body.secret, on=occasions
+    )
+    return Reply(_shape(found), 201)
+
+
+@add_operation("PATCH", "/targets/{target_id}", "Switch a service on or off", scope=Scope.SETTINGS, tag=GROUP)
+def switch_target(actor: Actor, target_id: int, body: TargetSwitch) -> Target:
+    """What waits is sent within an hour after it is on again."""
+    return _shape(get_services().sending.set_enabled(actor, target_id, body.enabled))
+
+
+@add_operation(
+    "POST", "/targets/{target_id}/test", "Test a service", scope=Scope.SETTINGS, tag=GROUP, errors=(429,)
+)
+def test_target(actor: Actor, target_id: int) -> Target:
+    """Sends a test message. The result is in `error` and `tried_at`, at the latest in a second request."""
+    return _shape(get_services().sending.test(actor, target_id))
+
+
+@add_operation(
+    "DELETE", "/targets/{target_id}", "Delete a service", scope=Scope.SETTINGS, tag=GROUP, status=204
+)
+def delete_target(actor: Actor, target_id: int) -> None:
+    """What waits isn't sent."""
+    get_services().sending.remove(actor, target_id)
+
+
+@add_operation(
+    "POST",
+    "/entries/{entry_id}/send",
+    "Send an entry to a service",
+    scope=Scope.MARK,
+    tag=GROUP,
+    status=202,
+    errors=(429,),
+)
+def send_entry(actor: Actor, entry_id: int, body: SendBody) -> Reply[Target]:
+    """A job sends it, and tries again after failures. Again within a minute is the same request."""
+    return Reply(_shape(get_services().sending.send(actor, entry_id, body.target)), 202)

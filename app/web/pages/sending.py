@@ -1,0 +1,198 @@
+"""Settings → Send to: services that entries are sent to; and the page that sends one entry."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from flask import Blueprint, Response, make_response, redirect, request
+from flask_babel import gettext as _
+
+from app.errors import N_, EventrError
+from app.models.accounts.user import Notice
+from app.models.reading.targets import DeliveryState, Occasion, TargetKind
+from app.web import forms
+from app.web.context import get_actor, get_services, get_session
+from app.web.forms import declare_text
+from app.web.pages.settings import render_section
+from app.web.view.render import render_page
+
+bp = Blueprint("sending", __name__)
+
+PAGE = "/settings/sending"
+#: Each kind of service: its name, what its address is, and what its secret is.
+KINDS: dict[TargetKind, tuple[str, str, str]] = {
+    TargetKind.WEBHOOK: (
+        N_("Webhook"),
+        N_("any address that takes JSON"),
+        N_("optional, signs each message"),
+    ),
+    TargetKind.NTFY: ("ntfy", N_("the address of a topic"), N_("optional, an access token")),
+    TargetKind.GOTIFY: ("Gotify", N_("the address of the server"), N_("the token of an application")),
+    TargetKind.READECK: ("Readeck", N_("the address of the server"), N_("an API token")),
+    TargetKind.LINKDING: ("Linkding", N_("the address of the server"), N_("an API token")),
+}
+#: The sentences of error words; others are HTTP statuses.
+_ERRORS: dict[str, str] = {
+    "unreachable": N_("The service doesn't respond, or this server may not send to it."),
+    "no_page": N_("The entry has no page, and the service keeps only addresses."),
+    "secret": N_("The secret can't be read anymore. Delete the service and add it again."),
+    "entry_gone": N_("The entry is gone."),
+    "http_401": N_("The service doesn't accept the secret."),
+    "http_403": N_("The service doesn't accept the secret."),
+    "http_404": N_("The service isn't at this address."),
+}
+_STATES = {
+    DeliveryState.WAITING: N_("waiting"),
+    DeliveryState.SENT: N_("sent"),
+    DeliveryState.FAILED: N_("not sent"),
+}
+_OCCASIONS = {
+    Occasion.RULE: N_("by a rule"),
+    Occasion.KEY: N_("by hand"),
+    Occasion.STAR: N_("starred"),
+    Occasion.SHARE: N_("shared"),
+    Occasion.TEST: N_("test"),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewTarget:
+    kind: str = declare_text(max=16, one_of=tuple(kind.value for kind in TargetKind))
+    address: str = declare_text(max=4096, default="")
+    secret: str = declare_text(max=2048, default="")
+    name: str = declare_text(max=256, default="")
+    star: bool = False
+    share: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    on: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SendForm:
+    target: int
+
+
+def describe_error(word: str) -> str:
+    """Return the sentence of an error word of a delivery."""
+    if word in _ERRORS:
+        return str(_(_ERRORS[word]))
+    if word.startswith("http_3"):
+        return str(_("The service has moved. Enter its new address."))
+    status = word.removeprefix("http_")
+    return str(_("The service answers with HTTP status %(status)s.", status=status))
+
+
+@bp.get(PAGE)
+def show_targets() -> str:
+    """Show the services with their last results, and the latest deliveries."""
+    return _show()
+
+
+def _show(error: EventrError | None = None, typed: NewTarget | None = None) -> str:
+    sending, actor = get_services().sending, get_actor()
+    targets = sending.list_targets(actor)
+    return render_section(
+        "sending",
+        targets=targets,
+        kinds=KINDS,
+        names={one.id: one.name for one in targets},
+        deliveries=sending.list_deliveries(actor) if targets else (),
+        states=_STATES,
+        occasions=_OCCASIONS,
+        describe=describe_error,
+        error=error,
+        typed=typed or NewTarget(kind=TargetKind.WEBHOOK.value),
+    )
+
+
+@bp.post(PAGE)
+def add() -> Response | tuple[str, int]:
+    """Add a service."""
+    form = forms.read_form(request, NewTarget)
+    chosen = {Occasion.STAR: form.star, Occasion.SHARE: form.share}
+    try:
+        target = get_services().sending.add(
+            get_actor(),
+            TargetKind(form.kind),
+            form.address,
+            name=form.name,
+            secret=form.secret,
+            on=[occasion for occasion, is_on in chosen.items() if is_on],
+        )
+    except EventrError as e:
+        return _show(e, form), e.http_status
+    return _back(_("“%(name)s” was added. Send a test message to it.", name=target.name))
+
+
+@bp.post(f"{PAGE}/<int:target_id>/test")
+def test(target_id: int) -> Response | tuple[str, int]:
+    """Send a test message."""
+    forms.read_form(request, forms.Empty)
+    try:
+        target = get_services().sending.test(get_actor(), target_id)
+    except EventrError as e:
+        if e.http_status == 404:
+            raise
+        return _show(e), e.http_status
+    return _back(describe_error(target.error) if target.error else _("The test message is on its way."))
+
+
+@bp.post(f"{PAGE}/<int:target_id>/switch")
+def switch_target(target_id: int) -> Response:
+    """Switch a service on or off."""
+    get_services().sending.set_enabled(get_actor(), target_id, forms.read_form(request, Switch).on)
+    return make_response(redirect(PAGE, 303))
+
+
+@bp.post(f"{PAGE}/<int:target_id>/delete")
+def delete(target_id: int) -> Response:
+    """Delete a service."""
+    forms.read_form(request, forms.Empty)
+    get_services().sending.remove(get_actor(), target_id)
+    return _back(_("The service was deleted. Entries that were waiting aren't sent."))
+
+
+def _back(words: str) -> Response:
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
+    return make_response(redirect(PAGE, 303))
+
+
+@bp.get("/entries/<int:entry_id>/send")
+def show_entry(entry_id: int) -> str:
+    """Show the services that an entry can be sent to, and where it was sent."""
+    return _show_entry(entry_id)
+
+
+def _show_entry(entry_id: int, error: EventrError | None = None) -> str:
+    services, actor = get_services(), get_actor()
+    article = services.reading.get_article(actor, entry_id)
+    targets = services.sending.list_targets(actor)
+    return render_page(
+        "pages/send.html",
+        entry=article.entry,
+        targets=[one for one in targets if one.enabled],
+        names={one.id: one.name for one in targets},
+        deliveries=services.sending.list_deliveries(actor, entry_id),
+        states=_STATES,
+        occasions=_OCCASIONS,
+        describe=describe_error,
+        error=error,
+    )
+
+
+@bp.post("/entries/<int:entry_id>/send")
+def send(entry_id: int) -> Response | tuple[str, int]:
+    """Send an entry to a service."""
+    form = forms.read_form(request, SendForm)
+    try:
+        target = get_services().sending.send(get_actor(), entry_id, form.target)
+    except EventrError as e:
+        if e.http_status == 404:
+            raise
+        return _show_entry(entry_id, e), e.http_status
+    words = _("The entry is being sent to “%(name)s”.", name=target.name)
+    get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
+    return make_response(redirect(f"/entries/{entry_id}", 303))
