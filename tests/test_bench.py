@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import mmap
 import os
@@ -16,7 +17,7 @@ import pytest
 
 from app.config import Settings
 from app.feeds.parse import parse
-from bench import docs, farm, harness, polling, scale, scale_people, soak, system
+from bench import docs, farm, fulltext, harness, polling, scale, scale_people, soak, system
 from bench.family import Family
 from bench.harness import Bench, Cpu, Figure
 
@@ -261,3 +262,68 @@ def test_scale_names_sizes_and_percentiles() -> None:
     assert [scale.format_size(n) for n in (1000, 100_000, 10**6, 10**7)] == ["1k", "100k", "1m", "10m"]
     assert scale_people.compute_percentile(range(1, 101), 0.95) == 95
     assert scale_people.compute_percentile([], 0.95) == 0
+
+
+ARTICLE = "".join(
+    f"<p>Paragraph {n} of a long story about trees, birds and the sea, with commas.</p>" for n in range(20)
+)
+PAGE = (
+    "<html><head><title>One</title></head><body><nav><a href='/'>Home</a> <a href='/about'>About</a></nav>"
+    f"<article><h1>One</h1>{ARTICLE}</article><footer>Imprint</footer></body></html>"
+)
+
+
+def test_sets_of_marked_pages_are_read_in_their_published_layouts(tmp_path: Path) -> None:
+    truth = {"b": {"articleBody": "Paragraph 0", "url": "https://one.example/"}, "a": {"articleBody": "x"}}
+    (tmp_path / "ground-truth.json").write_text(json.dumps(truth), "utf-8")
+    (tmp_path / "html").mkdir()
+    for name in truth:
+        (tmp_path / "html" / f"{name}.html.gz").write_bytes(gzip.compress(PAGE.encode()))
+    found = list(fulltext.read_news(tmp_path))
+    assert [(one.name, one.text) for one in found] == [("a", "x"), ("b", "Paragraph 0")]
+    assert found[0].page == PAGE.encode()
+    page = tmp_path / "test" / "test-pages" / "one"
+    page.mkdir(parents=True)
+    (page / "source.html").write_text(PAGE, "utf-8")
+    (page / "expected.html").write_text(f"<div>{ARTICLE}</div>", "utf-8")
+    (marked,) = fulltext.read_reader(tmp_path)
+    assert marked.name == "one"
+    assert "Paragraph 19 of a long story" in fulltext.find_article(marked.page)
+    assert fulltext.score_texts([(marked.text, fulltext.find_article(marked.page))], 1).f1 > 0.95
+
+
+@pytest.mark.parametrize(
+    ("pairs", "run", "precision", "recall"),
+    [
+        ([("a b c d e", "a b c d e")], 4, 1.0, 1.0),
+        # "a b c d" is common; "b c d e" and "b c d x" aren't.
+        ([("a b c d e", "a b c d x")], 4, 0.5, 0.5),
+        ([("a b c d e f", "a b c d")], 4, 1.0, 1 / 3),
+        # Fewer words than a run count as one run.
+        ([("a b", "a b")], 4, 1.0, 1.0),
+        # A page without a found text has no precision; each page counts the same.
+        ([("a b c d", ""), ("a b c d", "a b c d")], 4, 1.0, 0.5),
+        ([("", "a b c d"), ("a b c d", "a b c d")], 4, 0.5, 1.0),
+        ([("a a b", "a b b")], 1, 2 / 3, 2 / 3),
+    ],
+)
+def test_found_texts_are_scored_as_the_sets_do(
+    pairs: list[tuple[str, str]], run: int, precision: float, recall: float
+) -> None:
+    score = fulltext.score_texts(pairs, run)
+    assert score == pytest.approx((precision, recall))
+    assert score.f1 == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_absent_sets_are_said_to_be_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "manifest.jsonl").write_text("", "utf-8")
+    monkeypatch.setattr(fulltext.corpus, "root", lambda: tmp_path)
+    monkeypatch.setattr(fulltext.corpus, "rows", lambda *kinds: ())
+    bench = Bench(quick=True)
+    fulltext.fulltext(bench)
+    assert bench.figures == {}
+    told = capsys.readouterr().out
+    assert str(tmp_path / "fulltext" / "article-extraction-benchmark") in told
+    assert str(tmp_path / "fulltext" / "readability") in told
