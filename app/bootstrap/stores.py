@@ -539,7 +539,12 @@ class Gateways:
             limit=settings.saved_pages_max,
         )
         self.full_texts = FullTextGateway(
-            m.entries, m.feeds, m.subscriptions, entry_bodies.make_sanitizer(settings), self.saved_pages
+            entries=m.entries,
+            feeds=m.feeds,
+            subscriptions=m.subscriptions,
+            sanitize=entry_bodies.make_sanitizer(settings),
+            saved=self.saved_pages,
+            store=store,
         )
         self.robots = RobotsGateway(m.robots)
         self.crawls = CrawlGateway(m.crawls, self.robots, Limits.from_settings(settings))

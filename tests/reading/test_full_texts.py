@@ -379,3 +379,51 @@ def test_pages_that_gain_nothing_three_times_are_not_fetched_ahead(services: Ser
     assert gateway.find_wanted([feed_id]) == {feed_id}
     want(services, ann, full_text=False)
     assert gateway.find_wanted([feed_id]) == set()
+
+
+def _search(services: Services, who: Actor, words: str) -> list[int]:
+    services.indexing.run(clock.now(), seconds=30)
+    return [
+        row.id
+        for row in services.reading.load_page(
+            who, StreamQuery(StreamRef(StreamKind.SEARCH, query=words))
+        ).rows
+    ]
+
+
+def test_search_and_lists_know_the_longer_text(services: Services, ann: Actor) -> None:
+    entry_id = subscribe(services, ann, feed())
+    assert _search(services, ann, "paragraph") == []
+    assert _search(services, ann, "trees") == [entry_id]
+    before = services.reading.get_article(ann, entry_id).entry
+    assert fetch(services, ann, entry_id, Site()) is None
+    assert _search(services, ann, "paragraph") == [entry_id]
+    entry = services.reading.get_article(ann, entry_id).entry
+    assert entry.excerpt.startswith("One Paragraph 0 of a long story")
+    # For readers and for apps that sync, the entry hasn't changed.
+    assert (entry.summary, entry.content, entry.revision) == (before.summary, before.content, before.revision)
+    assert services.mappers.arrivals.find_last_revised(entry.feed_id) is None
+    # A share has the link and the excerpt.
+    services.sharing.share(ann, entry_id)
+    (shared,) = services.store.database["entries"].find({"of": entry_id})
+    assert "full" not in shared
+    assert "Paragraph 9" not in str(shared)
+
+
+def test_a_change_of_the_feed_takes_its_place_back(services: Services, ann: Actor) -> None:
+    entry_id = subscribe(services, ann, feed())
+    assert fetch(services, ann, entry_id, Site()) is None
+    subscribe(services, ann, feed("Trees, birds &amp; bees."))
+    assert services.reading.get_article(ann, entry_id).entry.excerpt == "Trees, birds & bees."
+    assert _search(services, ann, "paragraph") == []
+    assert _search(services, ann, "bees") == [entry_id]
+
+
+def test_an_excerpt_of_the_feed_that_is_longer_stays(services: Services, ann: Actor) -> None:
+    entry_id = subscribe(services, ann, feed("Long teaser. " * 40))
+    before = services.reading.get_article(ann, entry_id).entry.excerpt
+    short = STORY.replace("<p>", "<p>x ", 1)
+    page = PAGE_BODY.replace(STORY.encode(), short.encode())
+    assert fetch(services, ann, entry_id, Site(page)) is None
+    after = services.reading.get_article(ann, entry_id).entry.excerpt
+    assert len(after) >= len(before)

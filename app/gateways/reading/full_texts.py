@@ -13,6 +13,7 @@ from app.gateways.feeds import entry_bodies
 from app.gateways.reading.saved_pages import SavedPageGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo.store import Session, Store
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.fetched import Fetched
 from app.models.reading.entry import Entry, EntryKey
@@ -37,14 +38,16 @@ class FullTextGateway:
 
     def __init__(
         self,
+        *,
         entries: EntryMapper,
         feeds: FeedMapper,
         subscriptions: SubscriptionMapper,
         sanitize: entry_bodies.Sanitize,
         saved: SavedPageGateway,
+        store: Store,
     ) -> None:
         self._entries, self._feeds, self._sanitize = entries, feeds, sanitize
-        self._saved = saved
+        self._saved, self._store = saved, store
         self._subscriptions = subscriptions
 
     def find_page(self, entry: Entry) -> str | None:
@@ -127,7 +130,13 @@ class FullTextGateway:
         if not is_worthwhile(words, feed_words):
             return self.store_failure(entry, NOTHING_MORE, now)
         full = FullText(now, body.content, body.raw, SANITIZER_VERSION)
-        self._entries.store_full(entry, full)
+        excerpt = body.excerpt if len(entry.excerpt) < len(body.excerpt) else ""
+
+        def write_text(session: Session) -> None:
+            if self._entries.store_full(entry, full, excerpt=excerpt, session=session):
+                self._feeds.mark_texts(entry.feed_id, now, session)
+
+        self._store.run_in_transaction(write_text)
         return full
 
     def clean(self, entry: Entry) -> FullText | None:

@@ -312,15 +312,22 @@ class EntryMapper:
         )
 
     @translate_errors
-    def store_full(self, entry: Entry, full: FullText) -> None:
-        """Store the text of an entry's page, unless the entry changed meanwhile."""
+    def store_full(
+        self, entry: Entry, full: FullText, *, excerpt: str = "", session: Session | None = None
+    ) -> bool:
+        """Store the text of an entry's page; return False if the entry changed meanwhile.
+
+        Args:
+            excerpt: for lists, in the place of the feed's; empty: the feed's stays.
+        """
         doc: Doc = {"at": full.at}
         if body := entry_bodies.pack(full.html, "", full.raw):
             doc |= {"body": body, "cleaned_by": full.cleaned_by}
         if full.error:
             doc["error"] = full.error
         same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
-        self._entries.update_one(same, {"$set": {"full": doc}})
+        change: Doc = {"full": doc, **({"excerpt": excerpt} if excerpt else {})}
+        return bool(self._entries.update_one(same, {"$set": change}, session=session).matched_count)
 
     @translate_errors
     def store_page_text(
@@ -469,13 +476,26 @@ class EntryMapper:
 
     @translate_errors
     def find_revised(self, since: Mapping[int, dt.datetime]) -> list[tuple[int, int]]:
-        """Return feed and number of entries that changed since a time of their feed, ascending."""
+        """Return feed and number of entries whose texts changed since a time of their feed, ascending.
+
+        So do texts of pages that were found since then; for readers, these entries haven't changed.
+        """
         if not since:
             return []
-        query = {"feed_id": {"$in": list(since)}, "revised": {"$gte": min(since.values())}}
-        shown = {"_id": 0, "feed_id": 1, "seq": 1, "revised": 1}
-        found = self._entries.find(query, shown).hint("revised")
-        return sorted((d["feed_id"], d["seq"]) for d in found if d["revised"] >= since[d["feed_id"]])
+        earliest, feeds = min(since.values()), {"$in": list(since)}
+        revised = self._entries.find(
+            {"feed_id": feeds, "revised": {"$gte": earliest}},
+            {"_id": 0, "feed_id": 1, "seq": 1, "revised": 1},
+            hint="revised",
+        )
+        found = [(d["feed_id"], d["seq"], d["revised"]) for d in revised]
+        texts = self._entries.find(
+            {"feed_id": feeds, "full.at": {"$gte": earliest}, "full.cleaned_by": {"$exists": True}},
+            {"_id": 0, "feed_id": 1, "seq": 1, "full.at": 1},
+            hint="full_text",
+        )
+        found += [(d["feed_id"], d["seq"], d["full"]["at"]) for d in texts]
+        return sorted({(feed_id, seq) for feed_id, seq, at in found if at >= since[feed_id]})
 
     @translate_errors
     def find_kept_below(self, feed_id: int, seq: int) -> list[int]:

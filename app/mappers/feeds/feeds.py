@@ -256,6 +256,12 @@ class FeedMapper:
         self._feeds.update_one({"_id": feed_id}, change)
 
     @translate_errors
+    def mark_texts(self, feed_id: int, now: dt.datetime, session: Session) -> None:
+        """Record that the search index needs texts of pages that were found for this feed's entries."""
+        update = {"$set": {"index_at": now, "news_at": now}}
+        self._feeds.update_one({"_id": feed_id}, update, session=session)
+
+    @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that are due and not being polled, longest overdue first."""
         found = raw_replies.fetch_documents(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)

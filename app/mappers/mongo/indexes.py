@@ -84,6 +84,12 @@ INDEXES: dict[str, list[IndexModel]] = {
             name="revised",
             partialFilterExpression={"revised": {"$type": "date"}},
         ),
+        # The search index: full texts that were found since a time.
+        IndexModel(
+            [("feed_id", _UP), ("full.at", _UP)],
+            name="full_text",
+            partialFilterExpression={"full.cleaned_by": {"$exists": True}},
+        ),
     ],
     "subscriptions": [
         IndexModel([("user_id", _UP), ("feed_id", _UP)], name="user_feed", unique=True),
