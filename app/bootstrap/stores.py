@@ -736,5 +736,6 @@ class Gateways:
             entry_notes=self.notes,
             targets=m.targets,
             followed_lists=self.followed_lists,
+            entry_mapper=m.entries,
         )
         self.personal_exports = PersonalExportGateway(m.personal_exports, belongings, settings)

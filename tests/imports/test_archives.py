@@ -29,6 +29,7 @@ from app.models.imports.archives import ArchiveKind, SavedEntry
 from app.models.imports.imports import Import, ImportState
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
+from app.models.reading.saved import NewPage
 from app.models.reading.stream import StreamQuery, StreamRef
 from tests.imports import archives as samples
 from tests.imports.archives import HOST, google_item, zipped
@@ -201,14 +202,37 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
     with clock.set_source(lambda: then):
         services.reading.set_starred(alice, ids["a 1"], True)
     services.tags.change_tags(alice, ids["b 2"], add=["One", "Two"])
+    services.reading.mark(alice, [ids["a 0"], ids["b 3"]], True)
+    services.notes.set_text(alice, ids["a 2"], "Why this matters")
+    services.notes.add_quote(
+        alice, ids["b 1"], exact="b 1", prefix="before it", suffix="after it", color="pink", note="so"
+    )
+    feed_id = services.gateways.saved_pages.prepare_feed(alice.user_id, "Saved", clock.now())
+    pages = [NewPage("https://pages.example/1", "A page", at=then)]
+    (page,) = services.gateways.saved_pages.save(feed_id, pages, clock.now())
+    services.notes.set_text(alice, page.entry_id, "On the page")
     assert services.gateways.personal_exports.request_export(alice.user_id, clock.now())
     assert services.personal_exports.run(alice.user_id) == {"state": "ready"}
     made = services.personal_exports.find_latest(alice)
     assert made is not None
     file = b"".join(services.gateways.personal_exports.iter_parts(made))
     done = imported(services, bob, file, bodies, "eventr.zip")
-    assert done.marks == {"starred": 1, "tagged": 1}
+    assert done.marks == {"starred": 1, "tagged": 1, "read": 2, "noted": 3, "pages": 1}
     theirs = Reader(services, bob)
+    assert theirs.unread == {"a 1", "a 2", "a 3", "b 0", "b 1", "b 2", "A page"}
+    notes = {one.title: one.note for one in services.notes.list_notes(bob)}
+    assert {title: note.text for title, note in notes.items()} == {
+        "a 2": "Why this matters",
+        "b 1": "",
+        "A page": "On the page",
+    }
+    (quote,), was = notes["b 1"].quotes, services.notes.get_note(alice, ids["b 1"])
+    assert was is not None
+    # The file has whole seconds.
+    assert quote._replace(id="") == was.quotes[0]._replace(id="", at=was.quotes[0].at.replace(microsecond=0))
+    again = imported(services, bob, file, bodies, "eventr.zip")
+    assert {one.title: one.note for one in services.notes.list_notes(bob)} == notes
+    assert again.marks == done.marks
     assert theirs.starred == {"a 1": then}
     assert theirs.tags == {"b 2": {"One", "Two"}}
     assert [folder.name for folder in services.folders.list_folders(bob)] == ["News"]

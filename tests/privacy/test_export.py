@@ -52,6 +52,7 @@ MEMBERS = {
         "saved.json",
         "notes.json",
         "notes.md",
+        "states.json",
         "shares.json",
         "comments.json",
         "likes.json",

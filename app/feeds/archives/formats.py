@@ -11,7 +11,8 @@ The formats are those that the programs' own code writes:
  Miniflux    answers of its API ``/v1/entries``: ``{"total": …, "entries": [{"status": …, "feed": {…}}]}``
  Feedbin     ``starred.json``: a list of ``{"title": …, "url": …, "published": …}``
  bookmarks   HTML pages of browsers, Pinboard, Shaarli and others: ``<!DOCTYPE NETSCAPE-Bookmark-file-1>``
- Eventr      ZIP with ``subscriptions.opml``, ``starred.json``, ``tagged.json`` and ``saved.json``
+ Eventr      ZIP with ``subscriptions.opml``, ``starred.json``, ``tagged.json``, ``saved.json``,
+             ``notes.json`` and ``states.json``
 """
 
 from __future__ import annotations
@@ -26,11 +27,21 @@ from typing import Any, Final
 
 from lxml import etree
 
+from app import clock
 from app.feeds.archives.json_rows import iter_rows
 from app.feeds.archives.markup import iter_elements
 from app.feeds.archives.unpack import Readable, build_damage_error
 from app.feeds.archives.values import get_address, get_dict, get_list, get_text, read_seconds, read_time
 from app.models.imports.archives import ArchiveKind, SavedEntry
+from app.models.reading.notes import (
+    CONTEXT_MAX,
+    EXACT_MAX,
+    NOTE_MAX,
+    QUOTES_MAX,
+    Color,
+    Quote,
+    squeeze_spaces,
+)
 
 #: Bytes that tell a format.
 HEAD: Final = 4096
@@ -85,7 +96,7 @@ _FEED_FIELDS = re.compile(r'(?<!\\)"(?:xmlUrl|xml_url|feed_url|feedUrl)"\s*:')
 _FEED_OF_ENTRY = re.compile(r'(?<!\\)"feed"\s*:\s*\{')
 _ROWS = re.compile(r"\[\s*\{")
 #: Names of Eventr's own lists.
-_OWN_LISTS = ("starred.json", "tagged.json", "saved.json")
+_OWN_LISTS = ("starred.json", "tagged.json", "saved.json", "notes.json", "states.json")
 
 
 def detect_format(name: str, head: bytes) -> Format | None:
@@ -408,7 +419,30 @@ def _iter_own(source: Readable) -> Iterator[SavedEntry]:
             get_text(feed.get("title")),
             title=get_text(row.get("title")),
             at=read_time(row.get("saved")) or read_time(row.get("date")),
+            note=_get_note(row.get("text")),
+            quotes=tuple(_iter_highlights(row.get("highlights"))),
         )
+
+
+def _get_note(value: object) -> str:
+    return value[:NOTE_MAX] if isinstance(value, str) else ""
+
+
+def _iter_highlights(value: object) -> Iterator[Quote]:
+    """Yield highlights with the text around them, by which they are found again."""
+    for row in map(get_dict, get_list(value)[:QUOTES_MAX]):
+        exact, prefix, suffix = (squeeze_spaces(_get_note(row.get(n))) for n in ("exact", "prefix", "suffix"))
+        color = row.get("color")
+        if exact:
+            yield Quote(
+                "",
+                exact[:EXACT_MAX],
+                prefix[-CONTEXT_MAX:],
+                suffix[:CONTEXT_MAX],
+                color if color in tuple(Color) else Color.YELLOW.value,
+                _get_note(row.get("note")),
+                read_time(row.get("at")) or clock.now(),
+            )
 
 
 _READERS: Final[dict[Format, Callable[[Readable], Iterator[SavedEntry]]]] = {

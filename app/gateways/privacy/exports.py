@@ -39,6 +39,7 @@ starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
 saved.json           pages that you saved, with their texts
 notes.json, notes.md your notes and highlights
+states.json          which of the newest 100 entries of each feed you have read
 recent.json          entries that you read recently, and when
 searches.json        your saved searches
 rules.json           your rules, in the order in which they are tried
@@ -154,6 +155,7 @@ class PersonalExportGateway:
             "tagged": mine.iter_tagged,
             "saved": mine.iter_saved,
             "notes": mine.iter_notes,
+            "states": mine.iter_states,
             "searches": mine.iter_searches,
             "rules": mine.iter_rules,
             "positions": mine.iter_positions,

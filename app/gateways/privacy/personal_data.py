@@ -32,6 +32,7 @@ from app.gateways.sharing.profiles import ProfileGateway
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
+from app.mappers.feeds.entries import EntryMapper
 from app.mappers.privacy.personal_data import CommentRecord, LikeRecord, MarkRecord, PersonalDataMapper
 from app.mappers.reading.entry_keys import from_millis
 from app.mappers.reading.targets import TargetMapper
@@ -54,6 +55,8 @@ T = TypeVar("T")
 
 #: Rows per batch, and entries per batch, whose texts may be a megabyte each.
 BATCH, ENTRIES = 500, 50
+#: Newest entries of each feed whose read states are exported.
+STATES = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +107,9 @@ class PersonalDataGateway:
         entry_notes: NoteGateway,
         followed_lists: FollowedListGateway,
         targets: TargetMapper,
+        entry_mapper: EntryMapper,
     ) -> None:
+        self._links = entry_mapper
         self._belongings, self._shares = personal_data, shares
         self._sessions, self._profiles, self._exports = sessions, profiles, exports
         self._subscriptions, self._feeds, self._folders = subscriptions, feeds, folders
@@ -237,10 +242,13 @@ class PersonalDataGateway:
 
     def iter_notes(self, user_id: int) -> Iterator[Row]:
         """Yield notes and highlights, with their entries as far as the user may still see them."""
+        mine = set(self._subscriptions.find_feed_ids(user_id))
         for one in self._list_noted(user_id):
+            card = self._feeds.find_cards([one.note.feed_id]).get(one.note.feed_id)
             yield {
                 "title": one.title,
                 "link": one.url,
+                "feed": _feed(card, one.note.feed_id in mine),
                 "at": one.note.at,
                 "edited": one.note.edited,
                 "text": one.note.text,
@@ -249,6 +257,20 @@ class PersonalDataGateway:
                     for quote in one.note.quotes
                 ],
             }
+
+    def iter_states(self, user_id: int) -> Iterator[Row]:
+        """Yield which of the newest :data:`STATES` entries of each feed are read, for another server.
+
+        A feed brings its newest entries only, so the states of older ones would find nothing there.
+        """
+        for one in self._subscriptions.find_by_user(user_id):
+            card = self._feeds.find_cards([one.feed_id]).get(one.feed_id)
+            if card is None or card.owner is not None or card.saved:
+                continue
+            state, feed = one.state.exclude_removed(card.removed), {"address": card.url}
+            for link in self._links.find_newest_links(one.feed_id, STATES):
+                if link.url:
+                    yield {"link": link.url, "read": state.is_read(link.seq), "feed": feed}
 
     def write_notes(self, user_id: int) -> Iterator[bytes]:
         """Yield the notes as a Markdown document, piece by piece."""

@@ -561,6 +561,12 @@ class EntryMapper:
         return [EntryLink(d["_id"], d["seq"], bytes(d["guid_hash"]), d.get("url") or "") for d in found]
 
     @translate_errors
+    def find_newest_links(self, feed_id: int, limit: int) -> list[EntryLink]:
+        """Return the identifying fields of the newest entries of a feed, the newest first."""
+        found = self._entries.find({"feed_id": feed_id}, _LINK).sort("seq", -1).limit(limit)
+        return [EntryLink(d["_id"], d["seq"], bytes(d["guid_hash"]), d.get("url") or "") for d in found]
+
+    @translate_errors
     def change_star_count(self, feed_id: int, entry_id: int, delta: int, session: Session) -> bool:
         """Change an entry's count of stars, which retention uses; return False if the entry is gone."""
         query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": delta}}
