@@ -64,6 +64,14 @@ def _lists_shown(page: Page) -> None:
     expect(page.locator("#lists fieldset")).to_be_visible()
 
 
+def _pointed(page: Page) -> None:
+    _lists_shown(page)
+    page.locator("[data-point]").click()
+    page.get_by_role("application").wait_for()
+    page.keyboard.press("End")
+    page.keyboard.press("PageUp")
+
+
 def _help(page: Page) -> None:
     page.keyboard.press("?")
     expect(page.locator("#help")).to_be_visible()
@@ -363,6 +371,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("add", "/add"),
     Screen("add-words", "/add?address=science"),
     Screen("page-lists", _list_page, _lists_shown),
+    Screen("page-point", _list_page, _pointed),
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("welcome", "/welcome"),

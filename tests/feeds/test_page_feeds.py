@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime as dt
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -13,12 +14,13 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.errors import InvalidError, ParseError
+from app.errors import InvalidError, NotFoundError, ParseError
 from app.feeds.opml import opml
 from app.feeds.pages.budget import MAX_TAKEN, MAX_VISITED, Budget
 from app.feeds.pages.extract import MAX_ITEMS, PageTree, read_page
 from app.feeds.pages.guess import guess_lists
 from app.feeds.pages.json_paths import find_values, parse_path
+from app.feeds.pages.outline import MAX_NODES, MAX_TEXT, build_outline
 from app.feeds.pages.selectors import Selector, Step, parse_selector
 from app.feeds.urls import hash_url, normalise_address
 from app.gateways.feeds.digest import Digester
@@ -443,3 +445,47 @@ def test_a_page_without_lists_says_so(services: Services, ann: Actor) -> None:
     found = _find(services, ann, b"<p>nothing</p>")
     assert found.error == "no_list_found"
     assert found.message
+
+
+# -- the outline that a person points at
+
+
+def _words(outline: list[Any]) -> list[str]:
+    return [word for child in outline[3] for word in ([child] if isinstance(child, str) else _words(child))]
+
+
+def test_an_outline_has_names_classes_and_texts_and_nothing_else() -> None:
+    html = (
+        "<body id=top onload=x()><div class='a b'><a href='javascript:x()' onclick=x()>Go  on</a> tail"
+        "<script>secret()</script><style>p{}</style><img src=https://a.example/p.jpg alt='A cat' onerror=x()>"
+        "<p></p><template><p>hidden</p></template><svg><text>drawn</text></svg></div></body>"
+    )
+    found = build_outline(PageTree(html.encode(), URL))
+    link, picture = ["a", "", "", ["Go on"]], ["img", "", "", ["A cat"]]
+    assert found == ["body", "top", "", [["div", "", "a b", [link, "tail", picture]]]]
+
+
+def test_long_and_deep_pages_give_bounded_outlines() -> None:
+    many = build_outline(PageTree(b"<body>" + b"<p>word</p>" * 20_000, URL))
+    assert len(_words(many)) < MAX_NODES
+    wordy = build_outline(PageTree(b"<body>" + b"<p>" + b"x" * 900 + b"</p>" * 1000, URL))
+    assert sum(map(len, _words(wordy))) <= MAX_TEXT
+    long = build_outline(PageTree(b"<body>" + (b"<p>" + b"word " * 100 + b"</p>") * 3000, URL))
+    assert sum(map(len, _words(long))) <= MAX_TEXT
+    deep = build_outline(PageTree(b"<body>above" + b"<div>" * 5000 + b"below", URL))
+    assert _words(deep) == ["above"]
+
+
+def test_an_outline_is_stored_with_the_page_and_read_by_its_key(services: Services, ann: Actor) -> None:
+    view = services.page_lists.find_lists(ann, URL, wait=0)
+    with pytest.raises(NotFoundError):
+        services.page_lists.get_outline(ann, view.key)
+    page = services.gateways.page_lists.pages.find(view.key, clock.now())
+    assert page is not None
+    answer = Fetched(FetchRequest(URL), 200, URL, body=b"<p>No list here")
+    read = services.gateways.page_lists.read(page, answer)
+    services.gateways.page_lists.store_page(dataclasses.replace(page, result=read), clock.now())
+    assert read.error == "no_list_found"
+    assert _words(json.loads(services.page_lists.get_outline(ann, view.key))) == ["No list here"]
+    with pytest.raises(NotFoundError):
+        services.page_lists.get_outline(ann, view.key + 1)

@@ -245,6 +245,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/folders/move", "POST"): {"": "theirs", "feed": "FEED", "folder": "FOLDER"},
     ("/imports", "GET"): {},
     ("/imports", "POST"): {"pasted": "x"},
+    ("/add/page/outline", "GET"): {"key": "17"},
     ("/imports/server", "GET"): {},
     ("/imports/server", "POST"): {"secret": ""},
     ("/imports/file", "POST"): {"": "theirs", "file": "17"},

@@ -94,3 +94,15 @@ def test_a_broken_recipe_is_repaired_from_the_page_of_its_feed(ann: Visitor, ser
 def test_a_foreign_feed_cannot_be_repaired(ann: Visitor) -> None:
     assert ann.get("/add/page?feed=17").status_code == 404
     assert ann.post("/add/page", {"address": "town.example", "feed": "17"}).status_code == 404
+
+
+def test_the_outline_of_a_page_is_only_data(ann: Visitor, services: Services) -> None:
+    _read_ahead(services, "town.example/news")
+    page = lxml.html.fromstring(ann.post("/add/page", {"address": "town.example/news"}).text)
+    (button,) = page.cssselect("[data-point]")
+    answer = ann.get(f"/add/page/outline?key={button.get('data-point')}")
+    assert answer.content_type == "application/json; charset=utf-8"
+    assert "The long story of the town, part 5" in answer.text
+    assert "/2026/5" not in answer.text
+    assert ann.get("/add/page/outline?key=17").status_code == 404
+    assert ann.get("/add/page/outline?key=x").status_code == 400

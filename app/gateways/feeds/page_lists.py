@@ -10,6 +10,7 @@ from app.errors import InvalidError, ParseError
 from app.feeds import urls
 from app.feeds.pages.extract import PageTree, check_recipe, read_page
 from app.feeds.pages.guess import guess_lists
+from app.feeds.pages.outline import build_outline
 from app.feeds.parse import Limits
 from app.mappers.feeds.page_lists import PageListMapper
 from app.models.feeds.fetched import Fetched
@@ -71,11 +72,11 @@ class PageListGateway:
                 found = _describe(own, recipe, feed) or _describe(split_recipe(page.address)[0], recipe, feed)
                 return FoundLists(feed.title, (found,) if found else ())
             guesses = guess_lists(fetched.body, url, fetched.content_type, limit=LISTS)
-            title = PageTree(fetched.body, url, fetched.content_type).title
+            tree = PageTree(fetched.body, url, fetched.content_type)
         except ParseError as e:
             return FoundLists(error=e.word)
         lists = tuple(filter(None, (_describe(own, guess.recipe, guess.feed) for guess in guesses)))
-        return FoundLists(title, lists, None if lists else "no_list_found")
+        return FoundLists(tree.title, lists, None if lists else "no_list_found", build_outline(tree))
 
 
 def _describe(url: str, recipe: Recipe, feed: ParsedFeed) -> PageList | None:

@@ -1,11 +1,14 @@
 """Lists of pages for which someone wants a feed: the collection ``pagelists``, a cache that expires.
 
-{_id, address, expires, result: {title, lists, error}}
+{_id, address, expires, result: {title, lists, error}, outline}
+
+The outline is JSON, and only read for pointing at the page.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 
 from bson.int64 import Int64
 from pymongo.collection import Collection
@@ -25,8 +28,14 @@ class PageListMapper:
     @translate_errors
     def find(self, key: int, now: dt.datetime) -> StoredPage | None:
         """Return a page that has not expired, or None."""
-        doc = self._pages.find_one({"_id": key, "expires": {"$gt": now}})
+        doc = self._pages.find_one({"_id": key, "expires": {"$gt": now}}, {"outline": 0})
         return _parse(doc) if doc else None
+
+    @translate_errors
+    def find_outline(self, key: int, now: dt.datetime) -> str | None:
+        """Return the outline of a page that has not expired, as JSON; None: there is none."""
+        doc = self._pages.find_one({"_id": key, "expires": {"$gt": now}}, {"outline": 1})
+        return doc.get("outline") if doc else None
 
     @translate_errors
     def store_page(self, page: StoredPage, expires: dt.datetime) -> None:
@@ -39,6 +48,8 @@ class PageListMapper:
                 "lists": [one.to_json() for one in found.lists],
                 "error": found.error,
             }
+            if found.outline is not None:
+                doc["outline"] = json.dumps(found.outline, ensure_ascii=False)
         self._pages.replace_one({"_id": Int64(page.key)}, doc, upsert=True)
 
 

@@ -57,11 +57,14 @@ class FoundLists:
         title: of the page.
         lists: the likeliest first; those of a recipe that was tried: one.
         error: an error word of ``app.errors.FEED_MESSAGES``; None: the page was read.
+        outline: what the page shows, for pointing at it, see :mod:`app.feeds.pages.outline`; it isn't read
+            back with the lists.
     """
 
     title: str = ""
     lists: tuple[PageList, ...] = ()
     error: str | None = None
+    outline: list[Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -87,6 +87,18 @@ class PageListService:
             raise NotFoundError(key=key)
         return self._await(actor, page, 0)
 
+    def get_outline(self, actor: Actor, key: int) -> str:
+        """Return what a page shows, as JSON, see :mod:`app.feeds.pages.outline`.
+
+        Raises:
+            NotFoundError: there is no page with this key, it has expired, or it wasn't read as a page.
+        """
+        require_permission(actor, Permission.FEED_DISCOVER)
+        found = self._pages.pages.find_outline(check_id(key, "key"), clock.now())
+        if found is None:
+            raise NotFoundError(key=key)
+        return found
+
     def _await(self, actor: Actor, page: StoredPage, wait: float) -> PageView:
         if page.result is None:
             ticket = self._jobs.enqueue(Job(Task.PAGE_LISTS, {"key": page.key}, Queue.DISCOVERY))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from flask import Blueprint, request
+from flask import Blueprint, Response, request
 
 from app.errors import FeedError, InvalidError, RateLimitedError
 from app.models.feeds.recipe import ADDRESS_MAX, SELECTOR_MAX, RecipeKind, split_recipe
@@ -24,6 +24,11 @@ _KINDS = tuple(kind.value for kind in RecipeKind)
 class Query:
     address: str = declare_text(max=ADDRESS_MAX, default="")
     feed: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PageKey:
+    key: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +80,10 @@ def find_page_lists() -> str | tuple[str, int]:
         return render_page(name, form=form, error=e), 200 if is_part else e.http_status
     page = split_recipe(found.address)[0]
     return render_page(name, form=dataclasses.replace(form, address=page), found=found)
+
+
+@bp.get("/add/page/outline")
+def show_outline() -> Response:
+    """Return what a page shows as a tree of texts, on which a person points at the parts of an entry."""
+    body = get_services().page_lists.get_outline(get_actor(), forms.read_query(request, PageKey).key)
+    return Response(body, content_type="application/json; charset=utf-8")

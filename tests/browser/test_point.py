@@ -1,0 +1,113 @@
+"""Pointing at the parts of an entry on the cleaned page, through real workers that fetch over loopback."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from app.config import Settings
+from tests.browser.conftest import Site
+from tests.support import manager
+from tests.support.rawserver import RawServer, Reply
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+#: Generous, as a worker's start competes with the other tests.
+WAIT = 60_000
+#: Three rows of three cards: the list is neither the rows nor one row. Titles aren't links of their own.
+_CARD = """<div class="cell"><a class="go" href="/story/{n}"><img src="/p{n}.jpg" alt="Photo {n}"></a>
+<div class="kind">Town</div><div class="name"><a href="/story/{n}">Story {n}</a></div>
+<span class="when">2026-11-{n:02}</span><span class="by">Writer {n}</span>
+<script>window.stolen = 1</script></div>"""
+_ROWS = "".join(
+    "<div class='line'>" + "".join(_CARD.format(n=3 * row + n + 1) for n in range(3)) + "</div>"
+    for row in range(3)
+)
+_PAGE = f"""<!doctype html><title>Town</title><body><h1 onclick="window.stolen = 1">The town</h1>
+<ul class="menu"><li><a href="/a">Home</a></li><li><a href="/b">Shop</a></li>
+<li><a href="/c">Team</a></li></ul>
+<p class="alone">Nothing else is like this.</p><div class="grid">{_ROWS}</div>"""
+
+
+@pytest.fixture
+def town() -> Iterator[RawServer]:
+    with RawServer() as server:
+        server.set("/news", Reply(body=_PAGE.encode(), headers=(("Content-Type", "text/html"),)))
+        yield server
+
+
+@pytest.fixture
+def settings(settings: Settings, town: RawServer) -> Settings:
+    return dataclasses.replace(settings, fetch_allow=(town.origin,), discovery_wait=0.5)
+
+
+def open_page(visit: Visit, town: RawServer) -> Page:
+    """Read the page as ann, and show it for pointing."""
+    page = visit(login="ann")
+    page.goto(f"/add/page?address=http://{town.origin}/news")
+    page.get_by_role("button", name="Find lists").click()
+    page.get_by_role("button", name="Point at an entry on the page").click(timeout=WAIT)
+    expect(page.locator("#point-said")).to_have_text("Point at the title of an entry.")
+    return page
+
+
+def test_clicks_on_the_page_become_selectors_and_a_preview(site: Site, visit: Visit, town: RawServer) -> None:
+    ann = add_user(site.services)
+    with manager.running(site.services.settings):
+        page = open_page(visit, town)
+        page.get_by_role("application").get_by_text("Nothing else is like this.").click()
+        expect(page.locator("#point-said")).to_contain_text("This stands alone")
+
+        page.get_by_role("application").get_by_text("Story 5", exact=True).click()
+        expect(page.locator("#point-said")).to_contain_text("9 entries found. Story 1", timeout=WAIT)
+        expect(page.locator("#lists .choice")).to_have_count(1)
+        expect(page.locator("#lists .choice")).to_contain_text("9 entries")
+        assert page.locator("[name=item]").input_value() == "div.cell"
+        expect(page.get_by_role("button", name="Date", exact=True)).to_have_attribute("aria-pressed", "true")
+
+        page.get_by_role("application").get_by_text("2026-11-05").click()
+        expect(page.locator("#lists .choice")).to_contain_text("Story 1 ·", timeout=WAIT)
+        page.get_by_role("button", name="Author", exact=True).click()
+        page.get_by_role("application").get_by_text("Home").click()
+        expect(page.locator("#point-said")).to_contain_text("outside the entries")
+        page.get_by_role("application").get_by_text("Writer 2").click()
+        expect(page.locator("[name=author]")).to_have_value("span.by")
+        page.get_by_role("button", name="Picture", exact=True).click()
+        page.get_by_role("application").get_by_text("Photo 3").click()
+        expect(page.locator("[name=image]")).to_have_value("img")
+        expect(page.locator("#point-said")).to_contain_text("9 entries found", timeout=WAIT)
+
+        assert page.evaluate("window.stolen") is None
+        assert (
+            page.locator("#point-page").evaluate(
+                "e => e.shadowRoot.querySelectorAll('a, img, script').length"
+            )
+            == 0
+        )
+        page.get_by_role("button", name="Subscribe").click()
+        page.wait_for_url("**/read/feed/*", timeout=WAIT)
+    (feed,) = site.services.reading.get_tree(ann).feeds
+    assert feed.title == "Town"
+
+
+def test_keys_point_as_well(site: Site, visit: Visit, town: RawServer) -> None:
+    add_user(site.services)
+    with manager.running(site.services.settings):
+        page = open_page(visit, town)
+        for text in (
+            "The town",
+            "Home",
+            "Shop",
+            "Team",
+            "Nothing else is like this.",
+            "Photo 1",
+            "Town",
+            "Story 1",
+        ):
+            page.keyboard.press("ArrowDown")
+            expect(page.locator("#point-said")).to_have_text(text)
+        page.keyboard.press("Enter")
+        expect(page.locator("#point-said")).to_contain_text("9 entries found", timeout=WAIT)
