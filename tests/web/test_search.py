@@ -116,6 +116,10 @@ def test_tags_without_a_script(ann: Visitor, garden: Actor, services: Services) 
     assert re.search(r'href="/read/tag/\d+" data-stream dir="auto">Later</a>', shown)
     tag = next(t for t in services.tags.list_tags(garden) if t.name == "Later")
     assert "Tulips" in (one := ann.get(f"/read/tag/{tag.id}").text) or "Roses" in one
+    # Its own list needn't repeat it in each row.
+    chips = r'<span class="tag" dir="auto">(\w+)</span>'
+    assert re.findall(chips, one) == ["work"]
+    assert sorted(re.findall(chips, ann.get("/read/all").text)) == ["Later", "work"]
     ann.post("/entries/tag", {"entry": entry, "remove": tag.id, "next": page})
     assert "No entries with this tag" in ann.get(f"/read/tag/{tag.id}").text
 

@@ -35,4 +35,6 @@ def test_bars_are_as_high_as_the_counts() -> None:
     assert (chart.most, chart.total, chart.width) == (30, 60, 60)
     assert chart.bars == "M2 60v-20.0h16V60zM22 60v-40.0h16V60zM42 60v-60.0h16V60z"
     assert draw_days(days, Counted.SHARED).bars == ""
+    few = draw_days([DayCounts(dt.date(2026, 3, 1), starred=1)], Counted.STARRED)
+    assert (few.most, few.bars) == (1, "M2 60v-15.0h16V60z"), "one star in a day is a low bar"
     assert [(span, one.read) for span, one in sum_spans(days)] == [(1, 30)]

@@ -9,6 +9,8 @@ from app.models.reading.statistics import Counted, DayCounts, sum_days
 
 #: Units of a chart: a day is 20 wide, the highest bar 60 high.
 STEP, HEIGHT = 20, 60
+#: The count of a full bar if there is none higher: a day with one star isn't a peak.
+PEAK = 4
 _GAP = 4
 #: Spans of the totals, in days.
 SPANS = (1, 7, 30, 365)
@@ -29,8 +31,9 @@ def draw_days(days: Sequence[DayCounts], what: Counted) -> ReadingChart:
     """Return the chart of a kind for these days, the oldest first."""
     counts = [getattr(day, what.value) for day in days]
     most = max(counts, default=0)
+    peak = max(most, PEAK)
     bars = "".join(
-        f"M{at * STEP + _GAP / 2:g} {HEIGHT}v{-max(2, count / most * HEIGHT):.1f}h{STEP - _GAP}V{HEIGHT}z"
+        f"M{at * STEP + _GAP / 2:g} {HEIGHT}v{-max(2, count / peak * HEIGHT):.1f}h{STEP - _GAP}V{HEIGHT}z"
         for at, count in enumerate(counts)
         if count
     )

@@ -210,6 +210,7 @@ def make_row_renderer(
     first: bool,
     article: Article | None,
     own: bool = False,
+    own_tag: int | None = None,
     led: bool = False,
     shares: Mapping[int, str] | None = None,
 ) -> RowRenderer:
@@ -221,6 +222,7 @@ def make_row_renderer(
         first: the rows begin a list, above which "All caught up" may stand instead of a heading.
         article: the open entry, if any.
         own: the list is that of one feed.
+        own_tag: the tag whose list it is, if it's that of one.
         led: the first row has a large picture.
         shares: what rows of the user's own shares say of them, by id.
     """
@@ -234,6 +236,7 @@ def make_row_renderer(
         view=look.view,
         divided=not (first and page.split == 0 and page.pinned is None),
         own=own,
+        own_tag=own_tag,
         led=led,
         shares=shares,
     )

@@ -27,6 +27,8 @@ from app.web.view.tree import render_tile
 SHORT, LONG = 120, 240
 #: Characters of a text that stands for a missing title.
 TITLE = 280
+#: Characters of an age that takes little room in a line; a date has more.
+AGO = 6
 #: What a feed puts at the end of a title that it has cut from the text.
 _CUTS = ("…", "...", "[…]", "[...]")
 #: Sharers of a row that are named, and of those shown as tiles.
@@ -43,6 +45,7 @@ class RowRenderer:
         whole: the rows show full texts, which the template adds.
         divided: the heading "Already read" comes before the row at ``page.split``.
         own: the list is that of one feed, whose name its rows don't repeat.
+        own_tag: the list is that of this tag, which its rows don't repeat.
         led: the first row has a large picture.
         shares: what rows of the user's own shares say of them, by id.
     """
@@ -58,12 +61,13 @@ class RowRenderer:
         view: str,
         divided: bool,
         own: bool = False,
+        own_tag: int | None = None,
         led: bool = False,
         shares: Mapping[int, str] | None = None,
     ) -> None:
         self._page, self._stars, self._open_id = page, stars, open_id
         self._link = escape(here + ("&" if "?" in here else "?") + "entry=")
-        self._whole, self._own = view == "expanded", own
+        self._whole, self._own, self._own_tag = view == "expanded", own, own_tag
         self._shares = shares or {}
         self._thumbs = has_thumbs(density, view)
         self._length = LONG if density == "card" or view == "list" else SHORT
@@ -128,7 +132,9 @@ class RowRenderer:
         moment = format_moment(at)
         if row.read_at:
             moment = _("Read: %(when)s", when=moment)
-        when = f'<time datetime="{format_iso(at)}" title="{escape(moment)}">{escape(format_ago(at))}</time>'
+        ago = format_ago(at)
+        size = ' class="day"' if len(ago) > AGO else ""
+        when = f'<time datetime="{format_iso(at)}" title="{escape(moment)}"{size}>{escape(ago)}</time>'
         if row.original and keep_http_url(row.url):
             return f'<a class="in" href="{self._link}{row.id}">{when}</a>'
         return when
@@ -158,7 +164,8 @@ class RowRenderer:
         parts = [_shared(row) if row.sharers else self._source(row)]
         if state := self._shares.get(row.id):
             parts.append(f'<bdi class="told">{escape(state)}</bdi>')
-        parts += (f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in row.tags)
+        tags = (tag for tag in row.tags if tag.id != self._own_tag)
+        parts += (f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in tags)
         if row.copies:
             parts.append(self._copies(row))
         start = "".join(parts)
@@ -174,7 +181,7 @@ class RowRenderer:
             for one in row.copies[:NAMED]
         ]
         said = escape(_("also in %(feeds)s", feeds="\0")).replace("\0", ", ".join(links))
-        return f'<bdi class="also">+{len(row.copies)} · {said}</bdi>'
+        return f'<bdi class="twins">+{len(row.copies)} · {said}</bdi>'
 
     def _source(self, row: EntryRow) -> str:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
