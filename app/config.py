@@ -346,6 +346,13 @@ class Settings:
         _one_of("closed", "invite", "open"),
         common=True,
     )
+    contact: str = _row(
+        "",
+        "Contact address of this server's admin on the page /about: mailto: or https:",
+        _contact,
+    )
+    legal_url: str = _row("", "Address of a legal notice, linked on /about", _url("https", "http"))
+    privacy_url: str = _row("", "Address of a privacy policy, linked on /about", _url("https", "http"))
     session_idle: int = _row(
         14 * 86400, "Seconds without activity after which a session ends", _between(60, 1e9)
     )

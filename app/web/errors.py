@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 from urllib.parse import quote, urlsplit
 
-from flask import Flask, Response, g, jsonify, make_response, redirect, request
+from flask import Flask, Response, current_app, g, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
 from werkzeug.exceptions import HTTPException
 
 from app import logs
-from app.errors import N_, AuthRequiredError, EventrError, MovingError, RateLimitedError
+from app.errors import N_, AuthRequiredError, EventrError, MovingError, OldPageError, RateLimitedError
 from app.web import problems
 from app.web.api import programs
 from app.web.security.csrf import FIELD
@@ -42,6 +42,7 @@ TITLES = {
 RETRY_STATUSES = {409: 2, 503: 10}
 #: Titles of errors whose status has a different meaning elsewhere.
 _TITLES_OF = {
+    "old_page": N_("This page is too old"),
     "key_reused": N_("Idempotency-Key already used"),
     "upload_version": N_("Unsupported protocol version"),
 }
@@ -129,6 +130,7 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
             message=message,
             again=again,
             is_back=is_moving and again is None,
+            form=_find_form() if isinstance(error, OldPageError) else None,
         )
         response = make_response(page, status)
     _add_retry_after(response)
@@ -137,6 +139,15 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
     elif isinstance(error, MovingError):
         response.headers["Retry-After"] = str(MovingError.RETRY_SECONDS)
     return response
+
+
+def _find_form() -> str | None:
+    """Return the address of the page with the refused form; None: it is on a page with another address."""
+    try:
+        current_app.url_map.bind("").match(request.path, "GET")
+    except HTTPException:
+        return None
+    return _here()
 
 
 def _add_retry_after(response: Response) -> Response:

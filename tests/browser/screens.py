@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import re
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
@@ -12,8 +13,14 @@ from app import clock
 from app.feeds.html.text import flatten_html
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.services.accounts.sign_in import Client
 from tests.support import corpus, importing, sharing, social, talking
 from tests.support.demo import NOW, Demo
+from tests.support.reader import PASSWORD
+
+#: Browsers of other devices.
+PHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_3 like Mac OS X) Version/18.3 Mobile/15E148 Safari/604.1"
+TABLET = "Mozilla/5.0 (Android 14; Tablet; rv:135.0) Gecko/135.0 Firefox/135.0"
 
 Path = str | Callable[[Demo], str]
 Prepare = Callable[[Page], None]
@@ -194,6 +201,48 @@ def _found_person(page: Page) -> None:
     expect(page.locator("#who-title")).to_be_visible()
 
 
+def _sessions(demo: Demo) -> str:
+    """Two other devices, logged in before."""
+    for days, agent in ((1, PHONE), (9, TABLET)):
+        with clock.set_source(lambda days=days: NOW - dt.timedelta(days=days)):
+            demo.services.sign_in.log_in("ann", PASSWORD, Client("203.0.113.7", agent))
+    return "/settings/sessions"
+
+
+def _choose_feeds(page: Page) -> None:
+    for box in page.locator("td.pick input").all()[:3]:
+        box.check()
+    expect(page.locator("#chosen")).to_have_text(re.compile("3"))
+
+
+def _ask(page: Page) -> None:
+    page.locator(".ask summary").first.click()
+    expect(page.locator(".ask[open] form button").first).to_be_visible()
+
+
+def _invite(page: Page) -> None:
+    page.locator("form[action='/admin/invites'] button").click()
+    # Another one each time: in pictures it is always the same.
+    page.locator("#f-once").evaluate(
+        "(field) => { field.value = `${location.origin}/signup?invite=2f7c1d90aa31e6b4`; }"
+    )
+    _calm(page)
+
+
+def _new_password(demo: Demo) -> str:
+    link = demo.services.gateways.admin_accounts.create_reset_link(demo.bob)
+    return f"/new-password?token={link}"
+
+
+def _old_form(page: Page) -> None:
+    """As in a tab that was open for long: the form's token is of another day."""
+    page.locator("[name=csrf_token]").first.evaluate("(field) => { field.value = 'x'; }")
+    page.locator("#f-login").first.fill("ann")
+    page.locator("[type=password]").first.fill("correct horse")
+    page.locator("main form button.primary").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
 def _preview(demo: Demo) -> str:
     return f"/imports/{importing.previewed(demo.services, demo.ann).id}"
 
@@ -317,6 +366,7 @@ EXTRAS: tuple[Screen, ...] = (
 )
 SCREENS: tuple[Screen, ...] = (
     Screen("landing", "/", stranger=True),
+    Screen("about", "/about", stranger=True),
     Screen("signup", _invited, stranger=True),
     Screen("signup-invite", "/signup", stranger=True),
     Screen("login", "/login", stranger=True),
@@ -384,6 +434,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("imports", "/imports"),
     Screen("import-server", "/imports/server"),
     Screen("subscriptions", "/subscriptions"),
+    Screen("subscriptions-chosen", "/subscriptions", _choose_feeds),
     Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
     Screen("tree-menu", "/read", _tree_menu, covers=".tree-foot, #tree nav > .tree"),
     Screen("tree-move", "/read", _tree_move),
@@ -407,10 +458,15 @@ SCREENS: tuple[Screen, ...] = (
             "apps",
             "files",
             "account",
-            "sessions",
         )
     ),
     Screen("send", _sendable),
+    Screen("settings-sessions", _sessions),
+    Screen("settings-search", "/settings?q=text"),
+    Screen("statistics-delete", "/settings/statistics", _ask),
+    Screen("new-password", _new_password, stranger=True),
+    Screen("new-password-old", "/new-password?token=gone", stranger=True, expect="403"),
+    Screen("form-old", "/login", _old_form, stranger=True, expect="403"),
     Screen("rule", "/settings/rules/new?query=japan"),
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-feed-made", "/settings/apps?stream=starred", _feed_made),
@@ -422,6 +478,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin", "/admin", _live),
     Screen("admin-feeds", "/admin/feeds"),
     Screen("admin-users", "/admin/users"),
+    Screen("admin-users-invite", "/admin/users", _invite),
     Screen("admin-user", lambda demo: f"/admin/users/{demo.bob}"),
     Screen("admin-jobs", "/admin/jobs"),
     Screen("admin-job", lambda demo: f"/admin/jobs/{demo.dead}"),

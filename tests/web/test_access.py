@@ -132,6 +132,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/healthz", "GET"): {},
     ("/readyz", "GET"): {},
     ("/robots.txt", "GET"): {},
+    ("/about", "GET"): {},
     ("/manifest.webmanifest", "GET"): {"": "public"},
     ("/favicon.ico", "GET"): {"": "public"},
     ("/share-target", "GET"): {},

@@ -125,6 +125,19 @@ def test_W03_logging_in_needs_a_token_too(visitor: Make) -> None:
     assert client.post("/login", data={"login": "a", "password": "b"}, headers=ORIGIN).status_code == 403
 
 
+def test_an_old_page_leads_back_to_its_form(ann: Visitor, visitor: Make) -> None:
+    """If another page has the form, only the home page is offered."""
+    stranger = visitor()
+    stranger.token("/login")
+    old = stranger.client.post("/login", data={"csrf_token": "x", "login": "ann"}, headers=ORIGIN)
+    assert old.status_code == 403
+    assert '<a class="btn primary" href="/login">Open the form again</a>' in old.text
+    elsewhere = ann.client.post("/entries/mark", data={"csrf_token": "x"}, headers=ORIGIN)
+    assert elsewhere.status_code == 403
+    assert "Open the form again" not in elsewhere.text
+    assert '<a class="btn primary" href="/">' in elsewhere.text
+
+
 def test_W03_each_page_has_another_token_for_the_same_session(ann: Visitor) -> None:
     tokens = {ann.token("/add") for _ in range(3)}
     assert len(tokens) == 3

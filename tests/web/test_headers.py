@@ -320,6 +320,7 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "public.show_home",
         "public.check_ready",
         "public.serve_robots",
+        "public.show_about",
         "restdocs.show_docs",
         "settings.set_language",
         "shared.show_chain",

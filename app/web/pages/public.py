@@ -28,6 +28,21 @@ def show_home() -> Response | str:
     )
 
 
+@bp.get("/about")
+@allow_strangers
+def show_about() -> str:
+    """Show who runs this server, what it stores, and how accessible it is."""
+    settings = get_web().settings
+    return render_page(
+        "pages/about.html",
+        base=get_web().base_url,
+        contact=settings.contact,
+        legal_url=settings.legal_url,
+        privacy_url=settings.privacy_url,
+        images=settings.images,
+    )
+
+
 @bp.get("/healthz")
 @for_anybody
 def check_health() -> Response:
