@@ -129,3 +129,51 @@ def test_question_opens_and_answers_by_keyboard(site: Site, visit: Visit) -> Non
     expect(yes).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("form[action='/settings/statistics'] [name=on]")).to_have_value("1")
+
+
+#: Whether what has the focus shows it, itself or by what is drawn for it, and is not below something else.
+_SEEN = """() => {
+    const one = document.activeElement;
+    const drawn = [one, one.nextElementSibling, one.closest("label"), one.parentElement].filter(Boolean);
+    const marked = drawn.some((part) => {
+        const style = getComputedStyle(part);
+        const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 1.5;
+        return outlined || style.boxShadow !== "none";
+    });
+    const name = one.outerHTML.slice(0, 100);
+    if (!marked) return `no mark: ${name}`;
+    const box = (one.closest("label") ?? one).getBoundingClientRect();
+    if (box.bottom < 1 || box.top > innerHeight - 1) return `out of sight: ${name}`;
+    const x = Math.min(Math.max(box.left + box.width / 2, 1), innerWidth - 2);
+    const y = Math.min(Math.max(box.top + Math.min(box.height / 2, 20), 1), innerHeight - 2);
+    const top = document.elementFromPoint(x, y);
+    const related = top && (one.contains(top) || top.contains(one) || one.closest("label")?.contains(top)
+        || top.closest("label")?.contains(one) || one.parentElement.contains(top));
+    return related ? "" : `covered by ${top?.outerHTML.slice(0, 60)}: ${name}`;
+}"""
+#: Controls of a page that are tried: the rows of long tables repeat the same.
+_TRIED = 45
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [(1440, 900), (640, 512)], ids=["wide", "200%"])
+def test_each_control_is_reached_by_keyboard_and_shows_its_focus(
+    site: Site, visit: Visit, size: tuple[int, int]
+) -> None:
+    filled = demo.fill(site.services)
+    page = visit(size=size, touch=False)
+    log_in(page, "ann")
+    wrong: list[str] = []
+    for screen in _show(page, filled):
+        page.evaluate("document.activeElement?.blur()")
+        page.locator("#main").focus()
+        reached = 0
+        for _step in range(_TRIED):
+            page.keyboard.press("Tab")
+            if not page.evaluate("document.activeElement.closest('main') !== null"):
+                break
+            reached += 1
+            fault = page.evaluate(_SEEN)
+            wrong += [f"{screen.name}: {fault}"] if fault else []
+        assert reached, screen.name
+    assert not wrong, "\n".join(sorted(set(wrong)))
