@@ -9,6 +9,7 @@ from app.runtime.lazy import lazy
 from app.services.reading.ahead import AheadService
 from app.services.reading.auto_read import AutoReadService
 from app.services.reading.copy_marks import CopyMarks
+from app.services.reading.hiding import HidingService
 from app.services.reading.indexing import IndexService, StandbyService
 from app.services.reading.marking import MarkingService
 from app.services.reading.mass_marks import MassMarks
@@ -65,6 +66,7 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
             ranking=g.ranking,
             notes=g.notes,
             sending=self.sending,
+            hiding=g.hiding,
             events=self.events,
             page_size=s.page_size,
             whole_size=s.whole_page_size,
@@ -78,6 +80,14 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
         """Copies of one article in several feeds."""
         g = self.gateways
         return StoryService(g.stories, g.grouping, g.entries, g.accounts, g.subscriptions)
+
+    @lazy
+    def hiding(self) -> HidingService:
+        """Entries that people hide by hand."""
+        g, undo_ttl = self.gateways, self.settings.undo_ttl
+        return HidingService(
+            *(g.hiding, g.entries, self.stories, g.accounts, g.changes), events=self.events, undo_ttl=undo_ttl
+        )
 
     @lazy
     def auto_read(self) -> AutoReadService:

@@ -60,6 +60,7 @@ from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.grouping import GroupingGateway
+from app.gateways.reading.hiding import HidingGateway
 from app.gateways.reading.indexing import IndexingGateway
 from app.gateways.reading.late_copies import LateCopyGateway
 from app.gateways.reading.notes import NoteGateway
@@ -665,6 +666,7 @@ class Gateways:
         self.standby = StandbyGateway(store, m.entries, max_text=settings.search_text)
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
+        self.hiding = HidingGateway(m.subscriptions, m.undos)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         self.followed_lists = FollowedListGateway(
             m.followed_lists, self.imports, m.subscriptions, m.feeds, settings, cells=cells

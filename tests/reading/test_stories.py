@@ -370,7 +370,8 @@ def reader(world: World, alice: Actor) -> World:
     for name in ("a", "b", "c"):
         world.services.subscriptions.subscribe(alice, f"https://{name}.example.org/feed", title=name.upper())
     a, b, c = (world.feed(name) for name in ("a", "b", "c"))
-    world.store(a, [write(1, PAGE, title="Story in A", age=30), write(2, title="Only A", age=20)])
+    only = f"{PAGE}/only"
+    world.store(a, [write(1, PAGE, title="Story in A", age=30), write(2, only, title="Only A", age=20)])
     world.store(b, [write(3, PAGE, title="Story in B", age=10), write(4, title="Only B", age=40)])
     world.store(c, [write(5, title="Only C", age=15)])
     index(world)
@@ -855,6 +856,89 @@ def test_no_page_doubles_or_loses_a_story_with_late_copies(
         assert {row.title for row in rows if row.read} == set(titles) & read
     unread = {row.title for feed in feeds for row in load(world, alice, f"feed/{feed}", show=Show.UNREAD)}
     assert unread == every - read, "counts are settled"
+
+
+# -- hiding by hand
+def test_hiding_reaches_all_copies_and_can_be_undone(reader: World, alice: Actor) -> None:
+    hiding, ids = reader.services.hiding, get_ids(reader, alice)
+    turn_off(reader, alice)
+    reader.services.reading.mark(alice, [ids["Story in B"]], True)
+    turn_on(reader, alice)
+    token = hiding.hide_entry(alice, ids["Story in A"])
+    assert sorted(get_titles(load(reader, alice))) == OTHERS
+    assert list_unread(reader, alice) == OTHERS
+    assert "Story in A" not in get_titles(load(reader, alice, f"feed/{reader.feed('a')}"))
+    assert len(load(reader, alice, make_search("story"))) == 1, "searches find it"
+    assert reader.services.reading.get_article(alice, ids["Story in B"]).is_hidden
+    hiding.restore(alice, token)
+    assert len(load(reader, alice)) == 4
+    assert list_unread(reader, alice) == [title for title in EVERY if title != "Story in B"]
+    assert not reader.services.reading.get_article(alice, ids["Story in B"]).is_hidden
+    with pytest.raises(NotFoundError):
+        hiding.restore(alice, token)
+
+
+def test_a_hidden_entry_can_be_shown_again(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    reader.services.hiding.hide_entry(alice, ids["Story in A"])
+    reader.services.hiding.show_entry(alice, ids["Story in B"])
+    assert "Story in B" in get_titles(load(reader, alice))
+    add_copy(reader)
+    assert "Story in C" in get_titles(load(reader, alice)), "later copies are shown, too"
+
+
+def test_a_hidden_entry_that_is_marked_as_unread_is_back(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    reader.services.hiding.hide_entry(alice, ids["Story in A"])
+    reader.services.reading.mark(alice, [ids["Story in A"]], False)
+    for _ in range(2):
+        assert "Story in B" in get_titles(load(reader, alice, show=Show.UNREAD))
+
+
+@pytest.mark.parametrize("title", ["Story in A", "Only A"])
+@pytest.mark.parametrize("show", list(Show))
+def test_a_copy_that_arrives_after_its_story_was_hidden_is_hidden(
+    reader: World, alice: Actor, title: str, show: Show
+) -> None:
+    reader.services.hiding.hide_entry(alice, get_ids(reader, alice)[title])
+    url = PAGE if title == "Story in A" else f"{PAGE}/only"
+    reader.store(reader.feed("c"), [write(9, url, title="Late copy", age=5)])
+    index(reader)
+    with clock.set_source(lambda: NOW):
+        query = StreamQuery(StreamRef.parse("all"), Sort.UNREAD_ON_TOP, show=show)
+        tree, page = reader.services.reading.load_tree_and_page(alice, query)
+    assert "Late copy" not in get_titles(page.rows)
+    assert tree.unread == page.unread == len(list_unread(reader, alice))
+    assert "Late copy" not in list_unread(reader, alice)
+    assert "Late copy" in get_titles(load(reader, alice, make_search("late")))
+
+
+def test_only_entries_of_own_feeds_can_be_hidden(reader: World, alice: Actor) -> None:
+    bob, ids = add_user(reader.services, "bob"), get_ids(reader, alice)
+    with pytest.raises(NotFoundError):
+        reader.services.hiding.hide_entry(bob, ids["Only A"])
+    with pytest.raises(NotFoundError):
+        reader.services.hiding.show_entry(bob, ids["Only A"])
+    token = reader.services.hiding.hide_entry(alice, ids["Only A"])
+    with pytest.raises(NotFoundError):
+        reader.services.hiding.restore(bob, token)
+
+
+def test_apps_learn_that_a_hidden_entry_is_read(reader: World, alice: Actor) -> None:
+    actor, ids = dataclasses.replace(alice, synced=True), get_ids(reader, alice)
+    before = clock.now() - dt.timedelta(minutes=1)
+    token = reader.services.hiding.hide_entry(actor, ids["Story in A"])
+    find = reader.services.gateways.changes.find_since
+    assert find(alice.user_id, before)[0].keys() == {reader.feed("a"), reader.feed("b")}
+    last = reader.services.gateways.changes.find_last_id(alice.user_id)
+    reader.services.hiding.restore(actor, token)
+    assert reader.services.gateways.changes.find_last_id(alice.user_id) > last
+
+
+def test_a_share_in_the_row_of_a_hidden_story_is_hidden(reader: World, alice: Actor, shared: int) -> None:
+    actor = dataclasses.replace(alice, social=True)
+    reader.services.hiding.hide_entry(actor, shared)
+    assert sorted(get_titles(load(reader, actor))) == OTHERS
 
 
 def turn_off(world: World, actor: Actor) -> None:

@@ -219,6 +219,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/entries/states", "POST"): {"entry": "ENTRY"},
     ("/entries/star", "POST"): {"": "theirs", "entry": "ENTRY", "on": "1"},
     ("/entries/apart", "POST"): {"": "theirs", "entry": "ENTRY", "on": "1"},
+    ("/entries/hide", "POST"): {"": "theirs", "entry": "ENTRY", "on": "1"},
     ("/read/mark-all", "POST"): {"": "theirs", "stream": "feed/FEED", "snapshot": "SNAPSHOT"},
     ("/undo", "POST"): {"": "theirs", "token": "UNDO"},
     ("/refresh", "POST"): {"": "theirs", "stream": "feed/FEED"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import lxml.html
@@ -64,6 +65,25 @@ def test_copies_can_be_shown_apart_and_as_one_row_again(ann: Visitor, story: dic
     assert "Show as one row" in page
     ann.post("/entries/apart", {"entry": story["Planet"], "on": "0", "next": at})
     assert len(_texts(ann.get(at).text, "//article[contains(@class, 'row')]")) == 1
+
+
+def test_an_entry_can_be_hidden_and_shown_again(ann: Visitor, story: dict[str, int]) -> None:
+    at = f"/read/all?entry={story['Site']}"
+    assert "Hide" in _texts(ann.get(at).text, "//details//button")
+    ann.post("/entries/hide", {"entry": story["Site"], "on": "1", "next": "/read/all"})
+    page = ann.get("/read/all").text
+    assert _texts(page, "//article[contains(@class, 'row')]") == []
+    assert "Entry hidden" in page
+    undo = re.search(r'name="token" value="(hidden\.[^"]+)"', page)
+    assert undo
+    ann.post("/undo", {"token": undo[1], "next": "/read/all"})
+    assert len(_texts(ann.get("/read/all").text, "//article[contains(@class, 'row')]")) == 1
+    ann.post("/entries/hide", {"entry": story["Planet"], "on": "1", "next": "/read/all"})
+    assert "Show in lists" in _texts(ann.get(at).text, "//details//button")
+    ann.post("/entries/hide", {"entry": story["Site"], "on": "0", "next": at})
+    page = ann.get(at).text
+    assert len(_texts(page, "//article[contains(@class, 'row')]")) == 1
+    assert "Lists show the entry again" in page
 
 
 def test_shares_and_comments_of_all_copies_are_at_each(

@@ -16,7 +16,7 @@ from app.mappers.accounts.users import UserMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
 from app.models.accounts.actor import Role
-from app.models.accounts.preferences import APART_MAX, MEDIA_SITES_MAX
+from app.models.accounts.preferences import APART_MAX, HIDDEN_MAX, MEDIA_SITES_MAX
 from app.models.accounts.user import Credentials, NewUser, User
 
 INVITE_LIFE = dt.timedelta(days=14)
@@ -130,6 +130,13 @@ class AccountGateway:
             self._users.add_story_apart(user_id, story_id, APART_MAX)
         else:
             self._users.remove_story_apart(user_id, story_id)
+
+    def store_story_hidden(self, user_id: int, story_id: int, *, is_hidden: bool) -> None:
+        """Store whether a story is hidden; of many stories, keep the last ones."""
+        if is_hidden:
+            self._users.add_story_hidden(user_id, story_id, HIDDEN_MAX)
+        else:
+            self._users.remove_story_hidden(user_id, story_id)
 
     # -- invites
     def create_invite(self, by: int) -> str:

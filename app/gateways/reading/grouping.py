@@ -45,7 +45,7 @@ class ShareGroups:
         copies: by key, the copies of the article in the list's feeds.
         sharers: by key, the followed people who shared the entry, oldest share first.
         origins: by key of a share, the shared entry.
-        late: copies of stories that the reader has read, which are to be marked as read.
+        late: copies that arrived after their story was read or hidden.
     """
 
     grouped_ids: Collection[int] = frozenset()
@@ -53,7 +53,7 @@ class ShareGroups:
     copies: Mapping[int, tuple[EntryKey, ...]] = dataclasses.field(default_factory=dict)
     sharers: Mapping[int, tuple[Sharer, ...]] = dataclasses.field(default_factory=dict)
     origins: Mapping[int, Origin] = dataclasses.field(default_factory=dict)
-    late: tuple[EntryKey, ...] = ()
+    late: LateCopies = NONE_LATE
 
     def join(self, more: ShareGroups) -> ShareGroups:
         """Return the groups of both pages together."""
@@ -63,7 +63,7 @@ class ShareGroups:
             {**self.copies, **more.copies},
             {**self.sharers, **more.sharers},
             {**self.origins, **more.origins},
-            tuple(dict.fromkeys((*self.late, *more.late))),
+            self.late.join(more.late),
         )
 
 
@@ -206,6 +206,16 @@ class GroupingGateway:
             for i, story in stories.items()
         }
         late = self._late_copies.find(snapshot, stories.values(), listed, mine)
+        if not shows_hidden:
+            # Copies that were there are marked as hidden, and come back if they are marked as unread.
+            hidden = [
+                m
+                for i in choice.hidden & listed.keys()
+                for m in listed[i]
+                if not readable[m.feed_id].hidden.has_seq(m.seq)
+            ]
+            listed = {i: tuple(m for m in some if m not in hidden) for i, some in listed.items()}
+            late = late._replace(hidden=tuple(hidden))
         return PageStories(found, listed, late)
 
     def _find_marked(self, snapshot: Snapshot, members: Sequence[EntryKey]) -> dict[int, EntryKey]:
@@ -280,19 +290,21 @@ class GroupingGateway:
             for key, root in roots.items()
             if root in by_root
         }
-        groups = self._find_members(snapshot, keys, roots, origins.values(), by_root, stories=stories)
+        hidden = {key.id for key in stories.late.hidden}
+        shown = [key for key in keys if key.id not in hidden]
+        groups = self._find_members(snapshot, shown, roots, origins.values(), by_root, stories=stories)
         if matcher is None:
             first = _choose_listed(snapshot, groups, stories.late.ids)
         else:
             first = _choose_found(keys, groups, matcher)
-        left = frozenset(k.id for k in keys if first.get(roots[k.id], k.id) != k.id)
+        left = frozenset(k.id for k in keys if k.id in hidden or first.get(roots[k.id], k.id) != k.id)
         folded = sum(roots[i] in stories.listed for i in left)
         copies = {
             key: tuple(m for m in stories.listed[root] if m.id != shared[key])
             for key, root in roots.items()
             if key not in left and root in stories.listed
         }
-        return ShareGroups(left, folded, copies, sharers, origins, stories.late.unread)
+        return ShareGroups(left, folded, copies, sharers, origins, stories.late)
 
     def _find_members(
         self,

@@ -31,10 +31,20 @@ class LateCopies(NamedTuple):
     Attributes:
         ids: as of the list's snapshot. They don't stand for their story where a copy that was read does.
         unread: those to be marked as read now.
+        hidden: copies of stories that the reader has hidden, to be hidden now.
     """
 
     ids: frozenset[int] = frozenset()
     unread: tuple[EntryKey, ...] = ()
+    hidden: tuple[EntryKey, ...] = ()
+
+    def join(self, more: LateCopies) -> LateCopies:
+        """Return the late copies of both pages together."""
+        unread, hidden = (
+            dict.fromkeys((*self.unread, *more.unread)),
+            dict.fromkeys((*self.hidden, *more.hidden)),
+        )
+        return LateCopies(self.ids | more.ids, tuple(unread), tuple(hidden))
 
 
 NONE_LATE = LateCopies()

@@ -277,6 +277,16 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$pull": {"settings.stories_apart": story_id}})
 
     @translate_errors
+    def add_story_hidden(self, user_id: int, story_id: int, limit: int) -> None:
+        """Add a story to those that are hidden, as :meth:`add_media_site` adds a site."""
+        self._append_setting(user_id, "stories_hidden", story_id, limit)
+
+    @translate_errors
+    def remove_story_hidden(self, user_id: int, story_id: int) -> None:
+        """Remove a story from those that are hidden."""
+        self._users.update_one({"_id": user_id}, {"$pull": {"settings.stories_hidden": story_id}})
+
+    @translate_errors
     def remove_media_site(self, user_id: int, site: str) -> None:
         """Ask again before a recording of this site plays."""
         self._users.update_one({"_id": user_id}, {"$pull": {"settings.media_sites": site}})

@@ -7,8 +7,10 @@ import datetime as dt
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from bson.binary import Binary
+from bson.int64 import Int64
 from pymongo import WriteConcern
 
 from app.errors import MovingError
@@ -104,6 +106,19 @@ class Undo:
     before: Mapping[int, tuple[ReadState, str | None]]
 
 
+class HiddenEntries(NamedTuple):
+    """What hiding entries changes: feed → numbers that it hides, and those that were unread before.
+
+    Attributes:
+        story_id: of their story; 0: copies that arrive later are shown.
+    """
+
+    token: str
+    story_id: int
+    hidden: Mapping[int, Sequence[int]]
+    unread: Mapping[int, Sequence[int]]
+
+
 class UndoMapper:
     """Documents ↔ :class:`Undo`. Every query contains ``user_id``.
 
@@ -160,6 +175,27 @@ class UndoMapper:
             for row in doc["found"]:
                 found.setdefault(row["feed_id"], []).extend(row["seqs"])
         return found
+
+    @translate_errors
+    def add_hidden(self, user_id: int, done: HiddenEntries, expires: dt.datetime) -> None:
+        """Store what hiding entries changes until ``expires``."""
+        rows = [
+            {"feed_id": f, "seqs": list(seqs), "unread": list(done.unread.get(f, ()))}
+            for f, seqs in done.hidden.items()
+        ]
+        doc = {"token": done.token, "user_id": user_id, "expires": expires}
+        self._undos.get(user_id).insert_one({**doc, "story": Int64(done.story_id), "hidden": rows})
+
+    @translate_errors
+    def find_hidden(self, user_id: int, token: str, now: dt.datetime) -> HiddenEntries | None:
+        """Return what hiding entries has changed, unless that has expired."""
+        query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "hidden": {"$exists": True}}
+        doc = self._undos.get(user_id).find_one(query)
+        if doc is None:
+            return None
+        hidden = {row["feed_id"]: row["seqs"] for row in doc["hidden"]}
+        unread = {row["feed_id"]: row["unread"] for row in doc["hidden"]}
+        return HiddenEntries(token, doc["story"], hidden, unread)
 
     @translate_errors
     def set_action(self, user_id: int, token: str, action: MassAction) -> None:

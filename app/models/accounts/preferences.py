@@ -21,6 +21,8 @@ SWIPES = ("none", "read", "star", "share", "tag")
 MEDIA_SITES_MAX = 200
 #: Most stories whose copies a person keeps apart; the oldest choice is given up first.
 APART_MAX = 200
+#: Most hidden stories whose later copies are hidden, too.
+HIDDEN_MAX = 200
 #: A host as in the address of a recording: a name or an IP address, with its port.
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9._-]{0,251}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(?::[0-9]{1,5})?")
 
@@ -48,6 +50,7 @@ class Preferences:
         images: how pictures of other sites are shown: through this server, from the sites, or not at all.
         stories: whether copies of an article in several feeds share one row and their marks.
         stories_apart: ids of stories whose copies stay apart.
+        stories_hidden: ids of stories that are hidden, with copies that arrive later.
         keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
         keys_before: ``keys`` before the last change, for its undo.
     """
@@ -78,6 +81,7 @@ class Preferences:
     statistics: bool = False
     stories: bool = True
     stories_apart: tuple[int, ...] = ()
+    stories_hidden: tuple[int, ...] = ()
     notify_follower: bool = True
     notify_request: bool = True
     notify_reshare: bool = True
@@ -145,8 +149,8 @@ def check(name: str, value: object) -> Any:
         return _keys(value)
     if name == "media_sites":
         return _sites(value)
-    if name == "stories_apart":
-        return _ids(value)
+    if name in ("stories_apart", "stories_hidden"):
+        return _ids(value, name)
     if name == "time_zone":
         fits = value == "" or value in list_time_zones()
     elif "values" in field.metadata:
@@ -172,7 +176,7 @@ def _sites(value: object) -> tuple[str, ...]:
     return tuple(value)  # type: ignore[arg-type]  # a list of texts, checked above
 
 
-def _ids(value: object) -> tuple[int, ...]:
+def _ids(value: object, name: str) -> tuple[int, ...]:
     fits = (
         isinstance(value, (list, tuple))
         and len(value) <= APART_MAX
@@ -180,7 +184,7 @@ def _ids(value: object) -> tuple[int, ...]:
         and len(set(value)) == len(value)
     )
     if not fits:
-        raise InvalidError("This isn't a valid list of stories.", field="stories_apart")
+        raise InvalidError("This isn't a valid list of stories.", field=name)
     return tuple(value)  # type: ignore[arg-type]  # a list of numbers, checked above
 
 

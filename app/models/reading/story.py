@@ -99,10 +99,12 @@ class StoryChoice:
     Attributes:
         is_on: whether copies share one row and their marks.
         apart: ids of stories whose copies stay apart.
+        hidden: ids of stories that the reader has hidden, with copies that arrive later.
     """
 
     is_on: bool = True
     apart: frozenset[int] = frozenset()
+    hidden: frozenset[int] = frozenset()
 
 
 def choose_story(new: Fingerprint, candidates: Sequence[StoredStory]) -> StoredStory | None:

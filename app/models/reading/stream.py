@@ -289,6 +289,7 @@ class Page:
         notes: about entries that a search may have missed.
         pinned: the open entry, on top of these rows; None: one of them, or none is open.
         late: copies of stories that the user has read, which are to be marked as read.
+        late_hidden: copies of stories that the user has hidden, which are to be hidden.
     """
 
     rows: tuple[EntryRow, ...]
@@ -301,6 +302,7 @@ class Page:
     notes: tuple[QueryNote, ...] = ()
     pinned: EntryRow | None = None
     late: tuple[EntryKey, ...] = ()
+    late_hidden: tuple[EntryKey, ...] = ()
 
     @property
     def all_rows(self) -> tuple[EntryRow, ...]:
@@ -338,6 +340,7 @@ class Article:
     entry's page, instead of the feed's text. ``saved``: the user has saved the page.
     ``note``: the user's own.
     ``copies``: of the article in other feeds of the user; ``is_apart``: the user keeps them apart in lists.
+    ``is_hidden``: lists leave the entry out.
     """
 
     entry: Entry
@@ -363,6 +366,7 @@ class Article:
     note: Note | None = None
     copies: tuple[Copy, ...] = ()
     is_apart: bool = False
+    is_hidden: bool = False
 
     @property
     def shown_full(self) -> str:

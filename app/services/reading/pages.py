@@ -252,7 +252,7 @@ class PageMaker:
         marks = self._tags.find_marks(user_id, rows.list_roots())
         tags = self._tags.find_by_marks(user_id, marks)
         # Other orders have a border too, but no heading at it.
-        late = {key.id for key in rows.gathered.late}
+        late = {key.id for key in rows.gathered.late.unread}
         shown, split = [], page.split if snapshot.sort is Sort.UNREAD_ON_TOP else None
         for place, key in enumerate(page.keys):
             known = kept_ones or key.feed_id in sources.subscriptions
@@ -276,7 +276,8 @@ class PageMaker:
             *(tuple(shown), cursor, snapshot.token, split, None),
             total=snapshot.total,
             notes=page.notes,
-            late=rows.gathered.late,
+            late=rows.gathered.late.unread,
+            late_hidden=rows.gathered.late.hidden,
         )
 
     def make_row(self, user_id: int, article: Article, *, with_bodies: bool) -> EntryRow:

@@ -12,7 +12,8 @@ from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.grouping import GroupingGateway
+from app.gateways.reading.grouping import GroupingGateway, is_shown
+from app.gateways.reading.hiding import HidingGateway
 from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.ranking import RankingGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
@@ -101,6 +102,7 @@ class ReadingService:
         ranking: RankingGateway,
         notes: NoteGateway,
         sending: SendingService,
+        hiding: HidingGateway,
         events: EventPort,
         page_size: int,
         whole_size: int,
@@ -131,7 +133,7 @@ class ReadingService:
         self._changes = changes
         self._recent_reads = recent_reads
         self._statistics = statistics
-        self._ranking, self._notes = ranking, notes
+        self._ranking, self._notes, self._hiding = ranking, notes, hiding
         self._events = events
         self._page_size = page_size
         self._whole_size = whole_size
@@ -201,7 +203,7 @@ class ReadingService:
             sources = everything.select_feed(check_id(query.ref.id, "stream"))
         feeds = _heard(query.ref, sources, sources.feeds)
         page = self._first_page(actor, query, self._limit(query), sources, feeds)
-        return self._tree(actor, self._load_all(actor) if page.late else everything), page
+        return self._tree(actor, self._load_all(actor) if page.late or page.late_hidden else everything), page
 
     def _first_page(
         self, actor: Actor, query: StreamQuery, limit: int, sources: Sources, feeds: Mapping[int, SourceFeed]
@@ -237,20 +239,30 @@ class ReadingService:
         return dataclasses.replace(page, unread=max(0, sum(f.unread for f in feeds.values()) - newly))
 
     def _mark_late(self, actor: Actor, page: Page) -> int:
-        """Mark the copies on a page that arrived after their story was read; return how many became read."""
-        if not page.late:
+        """Mark the copies on a page that arrived after their story was read; return how many became read.
+
+        Hide those that arrived after their story was hidden.
+        """
+        if not page.late and not page.late_hidden:
             return 0
         by_feed: dict[int, list[int]] = {}
         for key in page.late:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         try:
-            cards = self._feeds.find_cards(list(by_feed))
-            deltas = self._reads.mark(actor.user_id, by_feed, cards, read=True, synced=actor.synced)
+            hidden = self._hiding.hide_late(actor.user_id, page.late_hidden)
+            if actor.synced:
+                self._changes.record_changes(actor.user_id, hidden)
+            cards = self._feeds.find_cards(list(by_feed)) if by_feed else {}
+            deltas = (
+                self._reads.mark(actor.user_id, by_feed, cards, read=True, synced=actor.synced)
+                if by_feed
+                else {}
+            )
         except StoreError as e:  # the page shows them as read; the next one tries again
             log.info("late_copies_left", user_id=actor.user_id, error=type(e).__name__)
             return 0
         self._events.notify_counts(actor.user_id)
-        return -sum(deltas.values())
+        return sum(map(len, hidden.values())) - sum(deltas.values())
 
     def _rank(
         self,
@@ -381,6 +393,8 @@ class ReadingService:
             always_full=source in sources.subscriptions and sources.subscriptions[source].full_text,
             copies=copies,
             is_apart=is_apart,
+            is_hidden=(mine_here := sources.subscriptions.get(entry.feed_id)) is not None
+            and not is_shown(EntryKey(entry.id, entry.feed_id, entry.seq, 0), mine_here),
         )
 
     def pin_row(self, actor: Actor, page: Page, article: Article, *, with_bodies: bool) -> Page:

@@ -40,7 +40,8 @@ class StoryService:
         user = self._accounts.find_user(user_id)
         if user is None:
             return StoryChoice()
-        return StoryChoice(user.preferences.stories, frozenset(user.preferences.stories_apart))
+        mine = user.preferences
+        return StoryChoice(mine.stories, frozenset(mine.stories_apart), frozenset(mine.stories_hidden))
 
     def find_story(self, entry_id: int, choice: StoryChoice) -> Story | None:
         """Return the story of an entry, also one whose copies the user keeps apart, or None."""
@@ -48,10 +49,22 @@ class StoryService:
 
     def has_other_feeds(self, actor: Actor, feed_ids: Collection[int]) -> bool:
         """Return whether the actor wants marks of copies, and has other feeds besides these."""
-        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        require_permission(actor, Permission.ENTRY_MARK)
         if not (feed_ids and self.get_choice(actor.user_id).is_on):
             return False
         return any(feed_id not in feed_ids for feed_id in self._subscriptions.find_feed_ids(actor.user_id))
+
+    def find_lasting_id(self, actor: Actor, entry_id: int) -> int:
+        """Return the id that the story of an entry has or will have; 0: the actor keeps its copies apart.
+
+        Raises:
+            NotFoundError: the actor may not see the entry.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        root, choice = self._entries.get_key(actor.user_id, entry_id), self.get_choice(actor.user_id)
+        story = self._stories.find_copies([root.id]).get(root.id)
+        story_id = story.id if story else root.id  # a story has the id of its first entry
+        return story_id if choice.is_on and story_id not in choice.apart else 0
 
     def find_copies(self, actor: Actor, keys: Sequence[EntryKey]) -> list[EntryKey]:
         """Return the copies of entries in the actor's other feeds, and the shares of all of them."""

@@ -100,6 +100,20 @@ def set_apart() -> Response:
     return _done(form.next, apart=form.on)
 
 
+@bp.post("/entries/hide")
+def set_hidden() -> Response:
+    """Hide an entry and its copies from lists, or show them again; hiding can be undone for a day."""
+    form = forms.read_form(request, Star)
+    if form.on:
+        words, undo = _("Entry hidden"), "hidden." + get_services().hiding.hide_entry(get_actor(), form.entry)
+    else:
+        get_services().hiding.show_entry(get_actor(), form.entry)
+        words, undo = _("Lists show the entry again"), None
+    if not is_json_wanted():
+        get_services().accounts.add_notice(get_actor(), get_session(), Notice(words, undo))
+    return _done(form.next, text=words, undo=undo)
+
+
 @bp.post("/read/mark-all")
 def mark_all() -> Response:
     """Mark a stream as read up to its list's snapshot; undo is possible for a day."""

@@ -34,6 +34,7 @@ def _restorers(services: Services, who: Actor) -> Mapping[str, Callable[[str], o
         "share": partial(services.sharing.restore_share, who),
         "note": partial(services.notes.restore, who),
         "page": partial(services.saved_pages.restore, who),
+        "hidden": partial(services.hiding.restore, who),
         "comment": partial(services.discussion.restore_comment, who),
         "keys": lambda _token: services.accounts.undo_keys(who),
         "place": partial(services.folders.undo_move, who),

@@ -84,6 +84,19 @@ def test_an_entry_is_marked_field_by_field(mine: Program, people: People, ann: A
     assert (found["read"], found["starred"], found["liked"], found["tags"]) == (False, False, False, [])
 
 
+def test_an_entry_is_hidden_and_shown(mine: Program, people: People, ann: Actor) -> None:
+    (entry, other) = people.blog([ann], entries=2)
+    at = f"/entries/{entry}"
+    assert mine.get(at).get_json()["hidden"] is False
+    assert mine.patch(at, {"hidden": True, "starred": True}).get_json()["hidden"] is True
+    found = mine.get(at).get_json()
+    assert (found["hidden"], found["read"], found["starred"]) == (True, True, True)
+    assert [row["id"] for row in mine.get("/streams/all/entries").get_json()["items"]] == [other]
+    assert mine.patch(at, {"hidden": False}).get_json()["hidden"] is False
+    assert len(mine.get("/streams/all/entries").get_json()["items"]) == 2
+    assert mine.patch("/entries/1", {"hidden": True, "starred": True}).status_code == 404
+
+
 def test_a_search_is_a_stream(mine: Program, people: People, ann: Actor) -> None:
     people.blog([ann], entries=3)
     people.services.indexing.run(clock.now(), 30)

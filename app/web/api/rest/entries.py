@@ -56,7 +56,7 @@ class Entry(Shape, frozen=True):
 
     `html`: sanitized, with absolute addresses. `share`: your own share of the entry. `of`: for a share, the
     entry that was shared. `lost`: why that entry can't be shown. `copies`: the same article in your other
-    feeds; `apart`: you keep them in rows of their own.
+    feeds; `apart`: you keep them in rows of their own. `hidden`: lists leave the entry out.
     """
 
     id: Id
@@ -84,13 +84,15 @@ class Entry(Shape, frozen=True):
     lost: str | None
     copies: tuple[Copy, ...]
     apart: bool
+    hidden: bool
 
 
 class EntryChange(Body, frozen=True):
     """Omitted fields stay unchanged.
 
     `tags` replaces all tags of the entry, by name; missing tags are created. `apart`: whether copies of the
-    entry in other feeds have rows of their own.
+    entry in other feeds have rows of their own. `hidden`: whether lists leave the entry and its copies out;
+    hidden entries count as read.
     """
 
     read: bool | UnsetType = UNSET
@@ -100,6 +102,7 @@ class EntryChange(Body, frozen=True):
         UNSET
     )
     apart: bool | UnsetType = UNSET
+    hidden: bool | UnsetType = UNSET
 
 
 class EntryMarks(Shape, frozen=True, kw_only=True):
@@ -114,6 +117,7 @@ class EntryMarks(Shape, frozen=True, kw_only=True):
     liked: bool | UnsetType = UNSET
     tags: tuple[Label, ...] | UnsetType = UNSET
     apart: bool | UnsetType = UNSET
+    hidden: bool | UnsetType = UNSET
 
 
 class Marks(Body, frozen=True):
@@ -171,6 +175,7 @@ add_example(
         lost=None,
         copies=(Copy(id=ENTRY + 1, feed_id=FEED + 1, feed_title="planet"),),
         apart=False,
+        hidden=False,
     )
 )
 add_example(FullText(html="<p>Nothing happened, at length.</p>", wait=False, error=None, message=None))
@@ -215,6 +220,7 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         lost=entry.lost.value if entry.lost else None,
         copies=build_copies(found.copies),
         apart=found.is_apart,
+        hidden=found.is_hidden,
     )
 
 
@@ -258,12 +264,17 @@ def _liked(who: Actor, found: Article) -> bool:
 
 @add_operation("PATCH", "/entries/{entry_id}", "Update an entry", scope=Scope.MARK, tag=GROUP, errors=(413,))
 def change_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
-    """Changes whether the entry is read, starred or liked, its tags, and whether its copies stay apart."""
+    """Changes the marks and tags of the entry, whether it is hidden, and whether its copies stay apart."""
     if body.apart is not UNSET:
         get_services().stories.set_apart(actor, entry_id, body.apart)
-    if body.starred is UNSET and body.liked is UNSET and body.tags is UNSET:
-        return _mark_entry(actor, entry_id, body)
-    return _change_marks(actor, entry_id, body)
+    if body.hidden is not UNSET:
+        get_services().reading.check_marks(actor, entry_id, unread=True)
+    has_marks = body.starred is not UNSET or body.liked is not UNSET or body.tags is not UNSET
+    done = (_change_marks if has_marks else _mark_entry)(actor, entry_id, body)
+    if body.hidden is not UNSET:
+        hiding = get_services().hiding
+        (hiding.hide_entry if body.hidden else hiding.show_entry)(actor, entry_id)
+    return done
 
 
 def _change_marks(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
@@ -304,6 +315,7 @@ def _change_marks(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
         liked=body.liked,
         tags=tuple(Label(id=t.id, name=t.name) for t in tags),
         apart=body.apart,
+        hidden=body.hidden,
     )
 
 
@@ -312,7 +324,7 @@ def _mark_entry(actor: Actor, entry_id: int, body: EntryChange) -> EntryMarks:
     done = None if body.read is UNSET else get_services().reading.mark(actor, [entry_id], body.read)
     if done is None or not done.deltas:
         get_services().tags.get_tags(actor, entry_id)  # raises if the user may not see the entry
-    return EntryMarks(id=entry_id, read=body.read, apart=body.apart)
+    return EntryMarks(id=entry_id, read=body.read, apart=body.apart, hidden=body.hidden)
 
 
 @add_operation(

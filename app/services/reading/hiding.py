@@ -1,0 +1,103 @@
+"""Hiding one entry by hand, with all copies of its story."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from app import clock, logs
+from app.errors import NotFoundError
+from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.reading.changes import ChangeGateway
+from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.hiding import HidingGateway
+from app.models.accounts.actor import Actor, Permission
+from app.models.reading.entry import EntryKey
+from app.ports import EventPort
+from app.services.access import require_permission
+from app.services.reading.stories import StoryService
+from app.services.validation import check_id, check_text
+
+log = logs.get(__name__)
+
+TOKEN_MAX = 64
+
+
+class HidingService:
+    """Hides entries from the actor's lists. Searches, stars and tags still find them.
+
+    Args:
+        undo_ttl: seconds for which hiding can be undone.
+    """
+
+    def __init__(
+        self,
+        hiding: HidingGateway,
+        entries: EntryGateway,
+        stories: StoryService,
+        accounts: AccountGateway,
+        changes: ChangeGateway,
+        *,
+        events: EventPort,
+        undo_ttl: float,
+    ) -> None:
+        self._hiding, self._entries, self._stories = hiding, entries, stories
+        self._accounts, self._changes, self._events = accounts, changes, events
+        self._undo_ttl = dt.timedelta(seconds=undo_ttl)
+
+    def hide_entry(self, actor: Actor, entry_id: int) -> str:
+        """Hide an entry and all copies of its story, also later ones; return a token that undoes this.
+
+        Hidden entries count as read.
+
+        Raises:
+            NotFoundError: the entry isn't in the actor's feeds.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        keys = self._find_all(actor, entry_id)
+        story_id = self._stories.find_lasting_id(actor, entry_id)
+        done = self._hiding.hide_entries(actor.user_id, keys, story_id, clock.now() + self._undo_ttl)
+        if story_id:
+            self._accounts.store_story_hidden(actor.user_id, story_id, is_hidden=True)
+        if actor.synced:
+            self._changes.record_changes(actor.user_id, done.unread)
+        self._events.notify_counts(actor.user_id)
+        log.info("entry_hidden", user_id=actor.user_id, entry_id=entry_id, entries=len(keys))
+        return done.token
+
+    def show_entry(self, actor: Actor, entry_id: int) -> None:
+        """Show a hidden entry and all copies of its story in lists again; they stay read.
+
+        Raises:
+            NotFoundError: the entry isn't in the actor's feeds.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        self._hiding.show_entries(actor.user_id, self._find_all(actor, entry_id))
+        if story_id := self._stories.find_lasting_id(actor, entry_id):
+            self._accounts.store_story_hidden(actor.user_id, story_id, is_hidden=False)
+        self._events.notify_counts(actor.user_id)
+        log.info("entry_shown", user_id=actor.user_id, entry_id=entry_id)
+
+    def restore(self, actor: Actor, token: str) -> None:
+        """Undo :meth:`hide_entry`: show the entries, and mark as unread those that were.
+
+        Raises:
+            NotFoundError: the token has expired, was used, or isn't the actor's.
+        """
+        require_permission(actor, Permission.ENTRY_MARK)
+        found = self._hiding.restore(actor.user_id, check_text(token, "token", limit=TOKEN_MAX), clock.now())
+        if found is None:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        if found.story_id:
+            self._accounts.store_story_hidden(actor.user_id, found.story_id, is_hidden=False)
+        if actor.synced:
+            self._changes.record_changes(actor.user_id, found.unread)
+        self._events.notify_counts(actor.user_id)
+        log.info("hiding_undone", user_id=actor.user_id)
+
+    def _find_all(self, actor: Actor, entry_id: int) -> Sequence[EntryKey]:
+        """Return the keys of an entry in the actor's feeds, its copies, and their shares."""
+        keys = self._entries.find_keys(actor.user_id, [check_id(entry_id, "entry_id")])
+        if not keys:
+            raise NotFoundError(entry_id=entry_id)
+        return [*keys, *self._stories.find_copies(actor, keys)]
