@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 from app import clock
 from app.feeds.html.text import flatten_html
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.reading.rules import Rule
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.services.accounts.sign_in import Client
 from tests.support import corpus, importing, sharing, social, talking
@@ -324,6 +325,22 @@ def draw_story(demo: Demo) -> str:
     return f"/read/all?sort=newest&entry={rows[0].id}"
 
 
+def _highlighted(demo: Demo) -> str:
+    """A rule has highlighted some entries."""
+    services, user = demo.services, demo.ann
+    rule = services.rules.save(user, Rule(0, "", "title:japan", highlight=True))
+    run = services.rule_runs.begin(user, rule.id)
+    services.rule_runs.continue_run(user.user_id, run.id, seconds=30)
+    services.rules.delete(user, rule.id)
+    return f"/read/folder/{demo.folders['Design']}"
+
+
+def _far(demo: Demo) -> str:
+    """Open an entry far down its list by a link."""
+    query = StreamQuery(StreamRef(StreamKind.ALL), limit=100)
+    return f"/read/all?entry={demo.services.reading.load_page(demo.ann, query).rows[-1].id}"
+
+
 def _no_history(demo: Demo) -> str:
     demo.services.store.database["undos"].delete_many({"user_id": demo.ann.user_id})
     return "/history"
@@ -378,6 +395,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("list", "/read/all"),
     Screen("article", lambda demo: f"/read/folder/{demo.folders['Design']}?entry={demo.entry}"),
     Screen("story", draw_story),
+    Screen("article-far", _far),
+    Screen("highlighted", _highlighted),
     Screen("view-list", "/read/all?view=list"),
     Screen("view-expanded", lambda demo: f"/read/folder/{demo.folders['Programming']}?view=expanded"),
     Screen("view-menu", "/read/all", _view_menu, covers="#rows"),
