@@ -399,6 +399,7 @@ class Settings:
         10.0, "Seconds that a fetch of a full text waits for the rate limit of its site", _between(0, 60)
     )
     full_texts_per_hour: int = _row(300, "Full texts that one user may request per hour", _between(1, 1e6))
+    text_rules_max: int = _row(500, "Rules of the admins for full texts of sites", _between(0, 10_000))
     saved_pages_max: int = _row(50_000, "Pages that one user may save", _between(100, 1e6))
     saves_per_hour: int = _row(
         300, "Pages that one user may save per hour, not counting imports", _between(1, 1e6)

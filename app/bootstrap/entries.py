@@ -6,6 +6,7 @@ from app.bootstrap.base import Base
 from app.runtime.lazy import lazy
 from app.services.reading.full_texts import FullTextService
 from app.services.reading.sending import SendingService
+from app.services.reading.text_rules import TextRuleService
 
 
 class EntryServices(Base):
@@ -36,3 +37,8 @@ class EntryServices(Base):
             budget=self.budget,
             settings=self.settings,
         )
+
+    @lazy
+    def text_rules(self) -> TextRuleService:
+        """Rules of the admins for full texts; for workers, too."""
+        return TextRuleService(self.gateways.text_rules, self.jobs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 
 from app.config import Settings
+from app.feeds.fetch.address_policy import Policy
 from app.feeds.parse import Limits
 from app.feeds.websub import hub, subscriber
 from app.gateways.accounts.accounts import AccountGateway
@@ -81,6 +82,7 @@ from app.gateways.reading.stream_views import StreamViewGateway
 from app.gateways.reading.streams import StreamGateway
 from app.gateways.reading.tags import TagGateway, TagLimits
 from app.gateways.reading.targets import TargetGateway
+from app.gateways.reading.text_rules import TextRuleGateway
 from app.gateways.reading.undo_history import UndoHistoryGateway
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.follows import FollowGateway
@@ -163,6 +165,7 @@ from app.mappers.reading.statistics import StatisticsMapper
 from app.mappers.reading.stream_views import StreamViewMapper
 from app.mappers.reading.tags import SavedSearchMapper, TagMapper
 from app.mappers.reading.targets import TargetMapper
+from app.mappers.reading.text_rules import TextRuleMapper
 from app.mappers.reading.twins import TwinMapper
 from app.mappers.sharing.hubs import HubMapper
 from app.mappers.sharing.profiles import ProfileMapper, RelationshipMapper
@@ -220,6 +223,7 @@ class Mappers:
         self.snapshots = SnapshotMapper(cells, repeats_max=10_000 if store.cache else 0)
         self.stream_views = StreamViewMapper(cells)
         self.targets = TargetMapper(cells)
+        self.text_rules = TextRuleMapper(database)
         self.playback = PlaybackMapper(cells)
         self.statistics = StatisticsMapper(cells)
         self.followed_lists = FollowedListMapper(cells)
@@ -546,7 +550,9 @@ class Gateways:
             sanitize=entry_bodies.make_sanitizer(settings),
             saved=self.saved_pages,
             store=store,
+            rules=m.text_rules,
         )
+        self.text_rules = TextRuleGateway(m.text_rules, Policy(settings), limit=settings.text_rules_max)
         self.robots = RobotsGateway(m.robots)
         self.crawls = CrawlGateway(m.crawls, self.robots, Limits.from_settings(settings))
         self.page_lists = PageListGateway(m.page_lists, Limits.from_settings(settings))

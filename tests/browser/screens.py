@@ -502,6 +502,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin-jobs", "/admin/jobs"),
     Screen("admin-job", lambda demo: f"/admin/jobs/{demo.dead}"),
     Screen("admin-media", "/admin/media"),
+    Screen("admin-texts", "/admin/texts"),
     Screen("admin-server", "/admin/settings"),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),

@@ -15,3 +15,9 @@ async def fetch_full_text(
     """Fetch the page of an entry and store its article; ``ahead``: nobody waits for it."""
     texts = ctx.services.full_texts
     return dict(await texts.fetch(feed_id, entry_id, ctx.fetcher, ahead=ahead, attempts=ctx.job.harm))
+
+
+@register_task(Task.TRY_TEXT, mode="solo", timeout=40)
+async def try_text_rule(ctx: Context, *, rule_id: int) -> dict[str, object]:
+    """Try a rule for the full texts of a site on the page that an admin has chosen."""
+    return dict(await ctx.services.text_rules.run(rule_id, ctx.fetcher))

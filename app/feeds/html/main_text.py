@@ -17,8 +17,10 @@ from urllib.parse import urljoin
 import lxml.html
 from lxml import etree
 
+from app.feeds.html.article_selectors import apply_rule
 from app.feeds.html.text import flatten_html
 from app.feeds.parse import charset
+from app.models.reading.text_rules import TextRule
 
 # It logs the whole text of pages that it can't read.
 logging.getLogger("readability").setLevel(logging.CRITICAL)
@@ -39,15 +41,18 @@ class MainText(NamedTuple):
     """The main text of a page: HTML with absolute addresses, not sanitized; empty if there is none.
 
     ``picture`` is the address of the picture that the page names for itself (``og:image``), if its text has
-    none. ``title`` is the page's own, as plain text.
+    none. ``title`` is the page's own, as plain text. ``is_by_rule``: a rule for its site found the text.
     """
 
     html: str
     picture: str | None = None
     title: str = ""
+    is_by_rule: bool = False
 
 
-def extract_main_text(page: bytes, url: str, content_type: str | None = None, *, title: str = "") -> MainText:
+def extract_main_text(
+    page: bytes, url: str, content_type: str | None = None, *, title: str = "", rule: TextRule | None = None
+) -> MainText:
     """Return the main text of a page, which is empty if the page has none or is too odd to read.
 
     Args:
@@ -55,6 +60,7 @@ def extract_main_text(page: bytes, url: str, content_type: str | None = None, *,
         url: its address, for relative addresses.
         content_type: the header of the response, for the charset.
         title: shown above the text, which therefore loses a heading that repeats it.
+        rule: of the admins, for the site. Where its content isn't there, the text is found as usual.
     """
     markup, _ = charset.decode(page, content_type)
     try:
@@ -62,6 +68,11 @@ def extract_main_text(page: bytes, url: str, content_type: str | None = None, *,
         if _is_hostile(tree):
             return MainText("")
         picture, page_title = _find_picture(tree, url), _find_title(tree)
+        if rule is not None:
+            tree.make_links_absolute(url, handle_failures="ignore")
+            if chosen := apply_rule(tree, rule):
+                chosen = drop_heading(chosen, title)
+                return MainText(chosen, None if "<img" in chosen else picture, page_title, is_by_rule=True)
         # It takes 19 MB, and few processes need it.
         document = import_module("readability").Document(tree, url=url)
         found = document.summary(html_partial=True, keep_all_images=True)

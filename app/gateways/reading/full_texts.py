@@ -14,8 +14,10 @@ from app.gateways.reading.saved_pages import SavedPageGateway
 from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.mongo.store import Session, Store
+from app.mappers.reading.text_rules import TextRuleMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.fetched import Fetched
+from app.models.feeds.hosts import parse_host
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.full_text import (
     GAIN,
@@ -26,6 +28,7 @@ from app.models.reading.full_text import (
     is_only_ahead,
     is_worthwhile,
 )
+from app.models.reading.text_rules import list_hosts
 
 #: Time until a page is fetched again after a failure.
 RETRY: Final = dt.timedelta(hours=1)
@@ -45,9 +48,10 @@ class FullTextGateway:
         sanitize: entry_bodies.Sanitize,
         saved: SavedPageGateway,
         store: Store,
+        rules: TextRuleMapper,
     ) -> None:
         self._entries, self._feeds, self._sanitize = entries, feeds, sanitize
-        self._saved, self._store = saved, store
+        self._saved, self._store, self._rules = saved, store, rules
         self._subscriptions = subscriptions
 
     def find_page(self, entry: Entry) -> str | None:
@@ -115,7 +119,13 @@ class FullTextGateway:
 
         It takes up to a few seconds of CPU time.
         """
-        found = extract_main_text(page.body or b"", page.url, page.content_type, title=entry.title)
+        found = extract_main_text(
+            page.body or b"",
+            page.url,
+            page.content_type,
+            title=entry.title,
+            rule=self._rules.find_by_hosts(list_hosts(parse_host(page.url))),
+        )
         is_saved = self._saved.is_saved(entry.feed_id)
         if is_saved:
             found = found._replace(html=drop_heading(found.html, found.title))

@@ -467,6 +467,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "pagelists": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
+    "textrules": [IndexModel([("host", _UP)], name="host", unique=True)],
     "robots": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "chapters": [IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0)],
     "later_dead": [

@@ -64,7 +64,7 @@ PLACEMENTS: dict[str, Placement] = {
     **_put(Home.HOME, "by", "invites"),
     # Feeds and what their fetching leaves.
     **_put(Home.HOME, "_id", "feeds", "discoveries", "chapters", "sources", "blobs", "trends", "orphans",
-           "crawls", "feedwords", "packs", "pagelists", "robots", "twins",
+           "crawls", "feedwords", "packs", "pagelists", "robots", "textrules", "twins",
            "systemkeys", "import_slots", "index_removals", "index_state", "media_cleaning", "later_dead",
            "retention"),
     **_put(Home.HOME, "feed_id", "websubs"),

@@ -39,6 +39,7 @@ class Task(enum.StrEnum):
     PAGE_LISTS = "feeds.page_lists"
     CRAWL = "feeds.crawl"
     FULL_TEXT = "reading.full_text"
+    TRY_TEXT = "reading.try_text"
     PULL = "feeds.pull"
     PULL_SYSTEM = "feeds.pull_system"
     IMPORT = "import.run"

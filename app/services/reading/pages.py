@@ -177,9 +177,11 @@ class PageMaker:
         if snapshot.ref.kind in _WITH_HIDDEN:
             return page
         found = self._drop_hidden(snapshot, page, sources, choice)
-        for _ in range(FILLS):
+        for count in range(EMPTY_FILLS):
             if len(found.keys) == len(page.keys) or found.cursor is None:
                 break
+            if found.keys and count >= FILLS:
+                break  # a short page is fine; an empty one would look like the end of the list
             more = self.load_key_page(snapshot, found.cursor, limit - len(found.keys))
             page, found = page.join(more), found.join(self._drop_hidden(snapshot, more, sources, choice))
             if len(found.keys) >= limit:

@@ -7,7 +7,7 @@ from flask import Blueprint
 from app.errors import NotFoundError
 from app.models.accounts.actor import Permission
 from app.web.context import get_actor, get_services
-from app.web.pages.admin import cells, feeds, jobs, machine, media, moderation, overview, users
+from app.web.pages.admin import cells, feeds, jobs, machine, media, moderation, overview, texts, users
 
 bp = Blueprint("admin", __name__, url_prefix="/admin")
 
@@ -25,5 +25,5 @@ def _find_cells() -> dict[str, bool]:
     return {"has_cells": get_services().cells.is_spread}
 
 
-for part in (overview, feeds, users, moderation, jobs, media, cells, machine):
+for part in (overview, feeds, users, moderation, jobs, media, texts, cells, machine):
     bp.register_blueprint(part.bp)
