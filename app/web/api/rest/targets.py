@@ -87,7 +87,7 @@ _TARGET = add_example(
     )
 )
 add_example(TargetList(items=(_TARGET,)))
-add_example(TargetSwitch(enabled=False))
+add_example(TargetSwitch(enabled=True))
 add_example(SendBody(target=TARGET))
 
 
@@ -111,9 +111,7 @@ def list_targets(actor: Actor) -> TargetList:
     return TargetList(items=tuple(map(_shape, get_services().sending.list_targets(actor))))
 
 
-@add_operation(
-    "POST", "/targets", "Add a service", scope=Scope.SETTINGS, tag=GROUP, status=201, errors=(413,)
-)
+@add_operation("POST", "/targets", "Add a service", scope=Scope.SHARE, tag=GROUP, status=201, errors=(413,))
 def add_target(actor: Actor, body: NewTarget) -> Reply[Target]:
     """The secret is stored encrypted, and never returned."""
     occasions = [Occasion(one) for one in body.on]
@@ -124,23 +122,21 @@ def add_target(actor: Actor, body: NewTarget) -> Reply[Target]:
     return Reply(_shape(found), 201)
 
 
-@add_operation("PATCH", "/targets/{target_id}", "Switch a service on or off", scope=Scope.SETTINGS, tag=GROUP)
+@add_operation("PATCH", "/targets/{target_id}", "Switch a service on or off", scope=Scope.SHARE, tag=GROUP)
 def switch_target(actor: Actor, target_id: int, body: TargetSwitch) -> Target:
     """What waits is sent within an hour after it is on again."""
     return _shape(get_services().sending.set_enabled(actor, target_id, body.enabled))
 
 
 @add_operation(
-    "POST", "/targets/{target_id}/test", "Test a service", scope=Scope.SETTINGS, tag=GROUP, errors=(429,)
+    "POST", "/targets/{target_id}/test", "Test a service", scope=Scope.SHARE, tag=GROUP, errors=(429,)
 )
 def test_target(actor: Actor, target_id: int) -> Target:
     """Sends a test message. The result is in `error` and `tried_at`, at the latest in a second request."""
     return _shape(get_services().sending.test(actor, target_id))
 
 
-@add_operation(
-    "DELETE", "/targets/{target_id}", "Delete a service", scope=Scope.SETTINGS, tag=GROUP, status=204
-)
+@add_operation("DELETE", "/targets/{target_id}", "Delete a service", scope=Scope.SHARE, tag=GROUP, status=204)
 def delete_target(actor: Actor, target_id: int) -> None:
     """What waits isn't sent."""
     get_services().sending.remove(actor, target_id)
@@ -150,7 +146,7 @@ def delete_target(actor: Actor, target_id: int) -> None:
     "POST",
     "/entries/{entry_id}/send",
     "Send an entry to a service",
-    scope=Scope.MARK,
+    scope=Scope.SHARE,
     tag=GROUP,
     status=202,
     errors=(429,),
