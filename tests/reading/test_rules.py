@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -289,6 +290,68 @@ def test_the_undo_of_a_run_respects_later_bulk_actions(services: Services) -> No
     services.rule_runs.undo(ann, run_id)
     services.rule_runs.continue_run(ann.user_id, run_id, seconds=30)
     assert _states(services, ann, feed_id) == {"football": "read", "chess": "read"}
+
+
+def test_a_run_is_undone_after_its_rule_was_deleted(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id, "football", "chess")
+    before = _states(services, ann, feed_id)
+    run_id = _run_over_past(services, ann, Rule(0, "", "football", star=True, hide=True, tag="sport"))
+    (rule,) = services.rules.list_rules(ann).rules
+    services.rules.delete(ann, rule.id)
+    services.rule_runs.undo_last(ann)
+    services.rule_runs.continue_run(ann.user_id, run_id, seconds=30)
+    assert _states(services, ann, feed_id) == before
+
+
+@pytest.mark.parametrize("method", ["add_part", "apply_part"])
+def test_a_worker_that_stood_still_changes_nothing_after_an_undo(
+    services: Services, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id, "football", "chess")
+    before = _states(services, ann, feed_id)
+    services.indexing.run(clock.now(), seconds=30)
+    rule = services.rules.save(ann, Rule(0, "", "football", star=True, hide=True))
+    run = services.rule_runs.begin(ann, rule.id)
+    runs: Any = services.gateways.rule_runs
+    real = getattr(runs, method)
+
+    def stand_still(*args: Any) -> Any:
+        monkeypatch.undo()
+        services.rule_runs.undo(ann, run.id)
+        services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+        return real(*args)
+
+    monkeypatch.setattr(runs, method, stand_still)
+    services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    found = services.rule_runs.find_run(ann)
+    assert found is not None
+    assert found.state == "undone"
+    assert _states(services, ann, feed_id) == before
+    assert services.store.database["ruleruns"].count_documents({}) == 0
+
+
+def test_a_page_of_hidden_entries_is_not_the_end_of_a_list(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id)
+    services.rules.save(ann, Rule(0, "", "advert", hide=True))
+    bring(services, feed_id, "News", *[f"Advert {n}" for n in range(30)])
+    _try(services)
+    query = StreamQuery(StreamRef(StreamKind.FEED, feed_id), limit=2)
+    titles, page = list[str](), services.reading.load_page(ann, query)
+    while True:
+        assert page.rows or page.cursor is None
+        titles += [row.title for row in page.rows]
+        if page.cursor is None:
+            break
+        page = services.reading.load_page(
+            ann, dataclasses.replace(query, cursor=page.cursor, snapshot=page.snapshot)
+        )
+    assert titles == ["News"]
 
 
 @pytest.mark.parametrize(

@@ -200,3 +200,16 @@ def test_what_a_dead_cell_cant_record_is_missed(
         second_cell.start()
     (bobs,) = services.gateways.subscriptions.find_by_user(bob.user_id, [feed_id])
     assert bobs.ruled == 3
+
+
+def test_saved_searches_of_people_in_other_cells_notify(services: Services, ann: Actor) -> None:
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id)
+    services.tags.save_search(ann, "Sport", "football")
+    (search,) = services.tags.list_searches(ann)
+    services.tags.set_search_notify(ann, search.id, True)
+    bring(services, feed_id, "football", "chess")
+    services.rule_runner.run(clock.now(), seconds=30)
+    services.rule_runner.run(clock.now(), seconds=30)
+    (row,) = services.notifications.list_notifications(ann).notes
+    assert row.count == 1

@@ -31,6 +31,8 @@ from app.services.reading.search import EntrySearch
 
 #: How often a page is refilled when one row groups several entries.
 FILLS = 4
+#: The same for a page on which the user's rules hide everything so far.
+EMPTY_FILLS = 1000
 #: One spare key is read per so many rows, for rows that group several entries.
 SPARE = 6
 #: Streams that may list an article more than once, as an entry and as shares.

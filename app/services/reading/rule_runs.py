@@ -159,7 +159,7 @@ class RuleRunService:
     def _apply(self, user_id: int, run: RuleRun, part: RunPart) -> RuleRun | None:
         if part.changed:
             self._runs.apply_part(user_id, run.rule, part, clock.now())
-        return self._advance(
+        moved = self._advance(
             user_id,
             run,
             part.feed_id,
@@ -167,6 +167,16 @@ class RuleRunService:
             matches=run.matches + part.matches,
             changed=run.changed + part.changed,
         )
+        if moved is None and part.changed:
+            self._take_back(user_id, run, part)
+        return moved
+
+    def _take_back(self, user_id: int, run: RuleRun, part: RunPart) -> None:
+        """Undo a part that was made too late: while this worker stood still, another one undid the run."""
+        now = self._runs.find(user_id)
+        if now is not None and now.id == run.id and now.state in (RunState.UNDOING, RunState.UNDONE):
+            self._runs.undo_part(user_id, run.rule, part, clock.now())
+            self._runs.remove_part(user_id, run.id, part)
 
     def _advance(self, user_id: int, run: RuleRun, feed_id: int, after: int, **counts: int) -> RuleRun | None:
         """Store the place of a run; None: it was undone meanwhile, or another worker has it."""
