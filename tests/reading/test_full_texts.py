@@ -398,6 +398,9 @@ def test_search_and_lists_know_the_longer_text(services: Services, ann: Actor) -
     before = services.reading.get_article(ann, entry_id).entry
     assert fetch(services, ann, entry_id, Site()) is None
     assert _search(services, ann, "paragraph") == [entry_id]
+    query = StreamQuery(StreamRef(StreamKind.SEARCH, query="nothing"))
+    (row,) = services.reading.load_page(ann, query).rows
+    assert "and nothing" in row.excerpt
     entry = services.reading.get_article(ann, entry_id).entry
     assert entry.excerpt.startswith("One Paragraph 0 of a long story")
     # For readers and for apps that sync, the entry hasn't changed.

@@ -11,7 +11,7 @@ import itertools
 import logging
 import re
 from importlib import import_module
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
 
 import lxml.html
@@ -69,7 +69,8 @@ def extract_main_text(
             return MainText("")
         picture, page_title = _find_picture(tree, url), _find_title(tree)
         if rule is not None:
-            tree.make_links_absolute(url, handle_failures="ignore")
+            page_tree: Any = tree
+            page_tree.make_links_absolute(url, handle_failures="ignore")
             if chosen := apply_rule(tree, rule):
                 chosen = drop_heading(chosen, title)
                 return MainText(chosen, None if "<img" in chosen else picture, page_title, is_by_rule=True)

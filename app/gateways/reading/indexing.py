@@ -93,32 +93,21 @@ class IndexingGateway(IndexQueueMapper):
 
     def make_document(self, entry: Entry, language: str) -> SearchDocument:
         """Return the searchable parts of an entry; ``language``: of its feed."""
-        return self._make_document(entry, language, self._extract_longest(entry))
+        return self._make_document(entry, language, self._extract_text(entry.longest))
 
-    def _extract_text(self, entry: Entry) -> str:
-        return self._extract(entry.content or entry.summary)
-
-    def _extract_longest(self, entry: Entry) -> str:
-        """Return the text of an entry's page, if it is known and longer than the feed's, else that."""
-        found = entry.full.html if entry.full else ""
-        return (
-            self._extract(found)
-            if len(found) > len(entry.content or entry.summary)
-            else self._extract_text(entry)
-        )
-
-    def _extract(self, markup: str) -> str:
+    def _extract_text(self, markup: str) -> str:
         return text.extract_clean_text(text.cut_html(markup, self._most))
 
     def _convert(self, entry: Entry, feed: UnindexedFeed, now: dt.datetime) -> SearchDocument:
         """Return the searchable parts of an entry of a feed, and what tells its copies."""
-        document = self.make_document(entry, feed.language)
+        body, own = self._extract_text(entry.longest), entry.content or entry.summary
+        document = self._make_document(entry, feed.language, body)
         if self._stories is None or feed.is_owned or entry.at < now - WAIT:
             return document
+        if entry.longest is not own:  # copies in other feeds are found by what the feeds say
+            body = self._extract_text(own)
         return dataclasses.replace(
-            # Copies in other feeds are found by what the feeds say.
-            document,
-            fingerprint=self._stories.make_fingerprint(entry, self._extract_text(entry), feed.language),
+            document, fingerprint=self._stories.make_fingerprint(entry, body, feed.language)
         )
 
     def record_stories(self, fingerprints: Sequence[Fingerprint], now: dt.datetime) -> int:

@@ -389,7 +389,7 @@ class StreamGateway:
     def find_snippets(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
         """Return a snippet by entry, for entries whose text contains one of these terms."""
         found = self._entries.find_with_bodies(keys) if keys and terms else []
-        places = {e.id: snippets.extract_snippet(e.content or e.summary, terms) for e in found}
+        places = {e.id: snippets.extract_snippet(e.longest, terms) for e in found}
         return {entry_id: place for entry_id, place in places.items() if place}
 
     def find_marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:

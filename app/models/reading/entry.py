@@ -121,6 +121,12 @@ class Entry:
     full: FullText | None = None
 
     @property
+    def longest(self) -> str:
+        """The HTML of its page, if that is known and longer than the feed's, else the feed's."""
+        own, page = self.content or self.summary, self.full.html if self.full else ""
+        return page if len(page) > len(own) else own
+
+    @property
     def pictures(self) -> tuple[Enclosure, ...]:
         """The pictures to show besides the text: most news, photo blogs and Mastodon posts have some.
 
