@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from app.bootstrap.reading import ReadingServices
 from app.bootstrap.sharing import SharingServices
 from app.bootstrap.subscriptions import SubscriptionServices
 from app.runtime.lazy import lazy
 from app.services.imports.archives import READ, ArchiveService, make_read_job
+from app.services.imports.choices import ChoiceService
 from app.services.imports.followed_lists import FollowedListService
 from app.services.imports.imports import ImportService
 from app.services.imports.packs import PackService
@@ -14,7 +16,7 @@ from app.services.imports.runner import ImportRunner
 from app.services.later import LaterKind
 
 
-class ImportServices(SubscriptionServices, SharingServices):
+class ImportServices(SubscriptionServices, SharingServices, ReadingServices):
     """The services of imports."""
 
     @lazy
@@ -72,6 +74,13 @@ class ImportServices(SubscriptionServices, SharingServices):
         )
 
     @lazy
+    def imported_choices(self) -> ChoiceService:
+        """Saved searches, rules and settings of feeds in Eventr's own archives."""
+        return ChoiceService(
+            tags=self.tags, rules=self.rules, subscriptions=self.subscriptions, sharing=self.sharing
+        )
+
+    @lazy
     def import_runner(self) -> ImportRunner:
         """Running imports; for workers and the updater."""
         g, s = self.gateways, self.settings
@@ -84,6 +93,7 @@ class ImportServices(SubscriptionServices, SharingServices):
             erasure=g.erasure,
             notifier=self.notifier,
             following=self.following,
+            choices=self.imported_choices,
             jobs=self.jobs,
             events=self.events,
             free_space=self.free_space,

@@ -241,6 +241,7 @@ FOR_ALL = {
     "followed_lists.find_due",
     "erasure.forget",
     "imports._find_waiting",
+    "imports.find_pulling",
     "imports.find_unended",
     "feed_words.find_folder_names",
     "feed_words.find_open_readers",

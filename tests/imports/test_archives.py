@@ -29,6 +29,7 @@ from app.models.imports.archives import ArchiveKind, SavedEntry
 from app.models.imports.imports import Import, ImportState
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
+from app.models.reading.rules import Rule
 from app.models.reading.saved import NewPage
 from app.models.reading.stream import StreamQuery, StreamRef
 from tests.imports import archives as samples
@@ -193,6 +194,23 @@ def test_zip_of_a_ttrss_export_is_read(services: Services, alice: Actor, mine: R
     assert set(mine.starred) == {"a 1"}
 
 
+def _check_choices(services: Services, alice: Actor, bob: Actor) -> None:
+    """Compare rules, searches and settings of feeds of two people."""
+    assert services.rules.export(bob) == services.rules.export(alice)
+    assert len(services.rules.export(bob)["rules"]) == 2
+    searches = [
+        [(one.name, one.query, one.notify) for one in services.tags.list_searches(who)]
+        for who in (alice, bob)
+    ]
+    assert searches[0] == searches[1]
+    for one in services.gateways.subscriptions.find_by_user(alice.user_id):
+        if services.gateways.feeds.find_cards([one.feed_id])[one.feed_id].saved:
+            continue
+        theirs = services.subscriptions.get(bob, one.feed_id)
+        for name in ("muted", "notify", "read_after", "keep_newest", "private", "full_text", "paused"):
+            assert getattr(theirs, name) == getattr(one, name), name
+
+
 def test_own_export_brings_everything_back(services: Services, bob: Actor) -> None:
     alice = add_user(services, "ann")
     bodies = {f"{HOST}/{name}": feed(name) for name in ("a", "b")}
@@ -211,6 +229,17 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
     pages = [NewPage("https://pages.example/1", "A page", at=then)]
     (page,) = services.gateways.saved_pages.save(feed_id, pages, clock.now())
     services.notes.set_text(alice, page.entry_id, "On the page")
+    mine = services.gateways.subscriptions.find_feed_ids(alice.user_id)
+    feeds = {card.url: card.id for card in services.gateways.feeds.find_cards(list(mine)).values()}
+    services.subscriptions.update(
+        alice, feeds[f"{HOST}/a"], hidden=True, notify=True, read_after=9, keep_newest=40
+    )
+    services.sharing.set_feed_private(alice, feeds[f"{HOST}/b"], True)
+    search = services.tags.save_search(alice, "Art", "art in:title")
+    services.tags.set_search_notify(alice, search.id, True)
+    rule = Rule(0, "Read it", "weather", read=True, feeds=(feeds[f"{HOST}/a"],))
+    services.rules.save(alice, rule)
+    services.rules.save(alice, Rule(0, "Star it", "sun", star=True))
     assert services.gateways.personal_exports.request_export(alice.user_id, clock.now())
     assert services.personal_exports.run(alice.user_id) == {"state": "ready"}
     made = services.personal_exports.find_latest(alice)
@@ -230,7 +259,16 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
     assert was is not None
     # The file has whole seconds.
     assert quote._replace(id="") == was.quotes[0]._replace(id="", at=was.quotes[0].at.replace(microsecond=0))
+    _check_choices(services, alice, bob)
+    services.tags.save_search(bob, "Art", "my own")
+    services.subscriptions.update(bob, feeds[f"{HOST}/a"], read_after=3)
     again = imported(services, bob, file, bodies, "eventr.zip")
+    (kept,) = services.tags.list_searches(bob)
+    assert kept.query == "my own"
+    assert services.subscriptions.get(bob, feeds[f"{HOST}/a"]).read_after == 3
+    services.subscriptions.update(bob, feeds[f"{HOST}/a"], read_after=9)
+    services.tags.save_search(bob, "Art", "art in:title")
+    _check_choices(services, alice, bob)
     assert {one.title: one.note for one in services.notes.list_notes(bob)} == notes
     assert again.marks == done.marks
     assert theirs.starred == {"a 1": then}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Iterator
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from app.errors import InvalidError
 from app.feeds.archives.formats import HEAD, KINDS, Format, detect_format, iter_entries
@@ -16,11 +18,17 @@ from app.models.imports.opml import SubscriptionList
 _SUFFIXES: Final = (".opml", ".xml", ".json", ".csv", ".html", ".htm")
 
 
+#: Lists in Eventr's own archives that hold no entries: a person's choices.
+CHOICES: Final = ("searches.json", "rules.json", "subscriptions.json")
+
+
 class Archive:
     """An archive that was opened for reading; see :func:`open_archive`."""
 
-    def __init__(self, package: Package, members: list[tuple[Format, Member]]) -> None:
-        self._package, self._members = package, members
+    def __init__(
+        self, package: Package, members: list[tuple[Format, Member]], choices: list[Member] | None = None
+    ) -> None:
+        self._package, self._members, self._choices = package, members, choices or []
         kinds = [KINDS[found] for found, _ in members if found in KINDS]
         #: The program that wrote it; None: it only has a list of subscriptions.
         self.kind: ArchiveKind | None = kinds[0] if kinds else None
@@ -50,6 +58,21 @@ class Archive:
                 with self._package.open(member) as source:
                     yield from iter_entries(found, source)
 
+    def read_choices(self, limit: int) -> dict[str, list[Any]]:
+        """Return the lists :data:`CHOICES` by their names without the ending; only Eventr writes them.
+
+        Args:
+            limit: most bytes of a list; a longer one is left out, as is one that is damaged.
+        """
+        found = dict[str, list[Any]]()
+        for member in self._choices if self.kind is ArchiveKind.EVENTR else ():
+            body = self._read_whole(member, limit)
+            with contextlib.suppress(ValueError, RecursionError):
+                rows = json.loads(body) if len(body) <= limit else None
+                if isinstance(rows, list):
+                    found[member.name.removesuffix(".json")] = rows
+        return found
+
     def _read_whole(self, member: Member, limit: int) -> bytes:
         parts, count = list[bytes](), 0
         with self._package.open(member) as source:
@@ -75,7 +98,7 @@ def open_archive(file: BinaryIO, limits: Limits) -> Archive:
         TooLargeError: it exceeds the limits.
     """
     package = Package(file, limits)
-    members = list[tuple[Format, Member]]()
+    members, choices = list[tuple[Format, Member]](), list[Member]()
     has_nested = False
     for member in package.list_members():
         has_nested = has_nested or member.name.endswith(".zip")
@@ -83,6 +106,8 @@ def open_archive(file: BinaryIO, limits: Limits) -> Archive:
             found = detect_format(member.name, package.read_head(member, HEAD))
             if found is not None:
                 members.append((found, member))
+            elif member.name in CHOICES:
+                choices.append(member)
     if not members and has_nested:
         raise InvalidError("This archive contains another ZIP file. Unzip it and upload the file inside.")
     if not members:
@@ -91,4 +116,4 @@ def open_archive(file: BinaryIO, limits: Limits) -> Archive:
             "Miniflux, Feedbin, Inoreader, Pocket, Instapaper and Eventr, bookmarks of browsers, and lists "
             "of feeds in OPML."
         )
-    return Archive(package, members)
+    return Archive(package, members, choices)

@@ -42,6 +42,7 @@ from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session, Store
 from app.models.imports.archives import MarkCount, MarkRow, SavedEntry
+from app.models.imports.choices import CHOICES_MAX, pack_choices
 from app.models.imports.imports import ActiveImport, Import, ImportState, ItemState
 from app.models.imports.opml import Outline, SubscriptionList
 from app.models.media.blob import ORIGINAL
@@ -75,11 +76,14 @@ class ArchiveContents:
         subscriptions: its lists, and the feeds of its entries that are in none.
         marks: entries with marks, each once, feed by feed.
         counts: :class:`MarkCount` → number.
+        choices: saved searches, rules and settings of feeds as JSON, see :mod:`app.models.imports.choices`;
+            empty: none.
     """
 
     subscriptions: SubscriptionList
     marks: Sequence[MarkRow]
     counts: Mapping[str, int]
+    choices: str = ""
 
 
 class ArchiveGateway:
@@ -145,7 +149,8 @@ class ArchiveGateway:
         limits = limits or self._limits
         archive = open_archive(file, limits)
         lists = archive.read_lists(self._opml_limits)
-        return self.build_contents(lists, archive.iter_entries(), limits.entries)
+        contents = self.build_contents(lists, archive.iter_entries(), limits.entries)
+        return dataclasses.replace(contents, choices=pack_choices(archive.read_choices(CHOICES_MAX)))
 
     def build_contents(
         self, lists: Sequence[SubscriptionList], entries: Iterable[SavedEntry], limit: int | None = None
@@ -206,7 +211,7 @@ class ArchiveGateway:
         found = self._imports.add(user_id, contents.subscriptions, name, now)
         self._import_mapper.add_marks(user_id, found.id, contents.marks, now + PREVIEW_KEPT)
         # Last, so that an import never promises marks that aren't stored.
-        values = {"marks": dict(contents.counts)}
+        values = {"marks": dict(contents.counts), "choices": contents.choices}
         return self._import_mapper.update(user_id, found.id, (ImportState.PREVIEW,), values) or found
 
     # -- uploaded files, which a job reads
@@ -262,7 +267,7 @@ class ArchiveGateway:
             }
             return self._import_mapper.update(user_id, import_id, (ImportState.READING,), values)
         new, items = self._imports.plan(user_id, contents.subscriptions)
-        read = dataclasses.replace(new, marks=contents.counts)
+        read = dataclasses.replace(new, marks=contents.counts, choices=contents.choices)
         return self._import_mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT)
 
     def _read_blob(self, blob_id: bytes) -> ArchiveContents:

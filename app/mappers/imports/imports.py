@@ -360,6 +360,7 @@ class ImportMapper:
             "note": read.note,
             "counts": dict(read.counts),
             "marks": dict(read.marks),
+            "choices": read.choices,
             "folders": [[folder.name, folder.parent] for folder in read.folders],
             "empty": list(read.empty),
             "state": ImportState.PREVIEW.value,
@@ -553,6 +554,7 @@ def _import(doc: Doc) -> Import:
         folders=tuple(ImportFolder(name, parent) for name, parent in doc.get("folders", ())),
         empty=tuple(doc.get("empty", ())),
         fault=tuple(doc["fault"]) if doc.get("fault") else None,
+        choices=doc.get("choices", ""),
         pull=_pull(doc["pull"]) if doc.get("pull") else None,
         **{name: doc[name] for name in _PLAIN if name in doc},
     )

@@ -118,6 +118,7 @@ class Import:
         file_id: the user's file that is being read.
         fault: sentence and values of the error that made the file unreadable.
         pull: how far it is in reading another server; None: it comes from a file.
+        choices: searches, rules and settings to take over at the end, see :mod:`app.models.imports.choices`.
         marks: :class:`MarkCount` → number of entries of an archive; empty: the file held only subscriptions.
     """
 
@@ -144,6 +145,7 @@ class Import:
     file_id: int | None = None
     fault: tuple[str, Mapping[str, Any]] | None = None
     pull: Pull | None = None
+    choices: str = ""
 
     @property
     def waiting_marks(self) -> int:

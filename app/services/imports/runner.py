@@ -35,6 +35,7 @@ from app.models.sharing import own_addresses
 from app.models.subscriptions.subscription import Subscription
 from app.ports import EventPort, JobPort
 from app.services.free_space import FreeSpace
+from app.services.imports.choices import ChoiceService
 from app.services.notifications import texts
 from app.services.notifications.notifier import Notifier
 from app.services.sharing.following import FollowingService
@@ -56,6 +57,10 @@ LOOK, AGAIN = 3.0, 30.0
 LEFT_ALONE = dt.timedelta(seconds=60)
 #: Shortest time between two progress events, seconds.
 TELL = 1.0
+
+
+#: Outlines whose feeds can have settings.
+_SUBSCRIBED = (ItemState.ADDED, ItemState.ALREADY)
 
 
 class Waiter(Protocol):
@@ -90,6 +95,7 @@ class ImportRunner:
         erasure: ErasureGateway,
         notifier: Notifier,
         following: FollowingService,
+        choices: ChoiceService,
         jobs: JobPort,
         events: EventPort,
         free_space: FreeSpace,
@@ -99,7 +105,7 @@ class ImportRunner:
         self._subscriptions = subscriptions
         self._feeds, self._accounts = feeds, accounts
         self._erasing = erasure
-        self._notifier, self._following = notifier, following
+        self._notifier, self._following, self._choices = notifier, following, choices
         self._jobs = jobs
         self._events = events
         self._free_space = free_space
@@ -141,6 +147,8 @@ class ImportRunner:
                 await asyncio.sleep(PAUSE if work.waits else 0)
         if begun.waiting_marks and not work.lost:
             await asyncio.to_thread(self._apply_marks, work)
+        if begun.choices and not work.lost:
+            await asyncio.to_thread(self._apply_choices, begun)
         done = await asyncio.to_thread(self._end, work)
         await asyncio.to_thread(self._next)
         return {"state": done.state.value if done else "left", **(done.counts if done else {})}
@@ -152,6 +160,12 @@ class ImportRunner:
         while self._archives.apply_next(work.running, work.run, feeds, clock.now(), page_feed=name):
             self._events.notify_counts(work.running.user_id)
         self._request_texts(work.running)
+
+    def _apply_choices(self, one: Import) -> None:
+        """Take over searches, rules and settings of feeds from an archive of Eventr."""
+        items = self._imports.find_items(one.user_id, one.id)
+        feeds = {item.url: item.feed_id for item in items if item.feed_id and item.state in _SUBSCRIBED}
+        self._choices.apply(Actor(one.user_id), one.choices, feeds)
 
     def _name_pages(self, user_id: int) -> str:
         """Return the name of a person's feed of saved pages, in their language."""
