@@ -325,7 +325,7 @@ def draw_story(demo: Demo) -> str:
     return f"/read/all?sort=newest&entry={rows[0].id}"
 
 
-def _highlighted(demo: Demo) -> str:
+def highlight_rows(demo: Demo) -> str:
     """A rule has highlighted some entries."""
     services, user = demo.services, demo.ann
     rule = services.rules.save(user, Rule(0, "", "title:japan", highlight=True))
@@ -396,7 +396,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("article", lambda demo: f"/read/folder/{demo.folders['Design']}?entry={demo.entry}"),
     Screen("story", draw_story),
     Screen("article-far", _far),
-    Screen("highlighted", _highlighted),
+    Screen("highlighted", highlight_rows),
     Screen("view-list", "/read/all?view=list"),
     Screen("view-expanded", lambda demo: f"/read/folder/{demo.folders['Programming']}?view=expanded"),
     Screen("view-menu", "/read/all", _view_menu, covers="#rows"),

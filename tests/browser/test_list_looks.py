@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import StreamQuery, StreamRef
 from tests.browser.conftest import PHONE, WIDE, Site
-from tests.browser.screens import draw_story
+from tests.browser.screens import draw_story, highlight_rows
 from tests.browser.test_list_rules import URLS, kept, subscribe, titles
 from tests.support import demo, social
 from tests.support.reader import add_user, follow, pull, rss
@@ -468,3 +468,14 @@ def test_a_letter_keeps_its_distance_from_the_name_in_a_page_from_right_to_left(
     line = visit(login="ann", language="ar").locator("#rows .row p").first
     letter, name = edges(line.locator(".av")), edges(line.locator(".src"))
     assert letter["left"] - name["right"] >= 5
+
+
+def test_a_highlighted_row_shows_whether_it_is_read(site: Site, visit: Visit) -> None:
+    filled = demo.fill(site.services)
+    page = visit(login="ann")
+    page.goto(highlight_rows(filled))
+    look = """(row) => [getComputedStyle(row.querySelector("h2")).fontWeight,
+      getComputedStyle(row, "::before").backgroundColor]"""
+    read, unread = (page.locator(f"#rows .row.lit{which}").first for which in (".is-read", ":not(.is-read)"))
+    assert read.evaluate(look) == ["400", "rgba(0, 0, 0, 0)"]
+    assert unread.evaluate(look) == ["600", "rgb(138, 83, 0)"]
