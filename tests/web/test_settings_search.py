@@ -16,6 +16,9 @@ from tests.web.conftest import Visitor
 
 #: Headings and fields that are no settings.
 NOT_SETTINGS = {
+    # Heads of columns of switches.
+    "Notify me when someone…",
+    "Notify me when…",
     "Connected apps and scripts",
     "Name",
     "Name (optional)",
