@@ -29,6 +29,7 @@ from app.models.imports.archives import ArchiveKind, SavedEntry
 from app.models.imports.imports import Import, ImportState
 from app.models.jobs import redis_keys
 from app.models.jobs.jobs import Queue
+from app.models.reading.notes import QUOTES_MAX, Color, Quote
 from app.models.reading.rules import Rule
 from app.models.reading.saved import NewPage
 from app.models.reading.stream import StreamQuery, StreamRef
@@ -425,6 +426,29 @@ def test_tags_beyond_the_limits_are_left_out(services: Services, alice: Actor, m
     body = samples.freshrss({"a": ()}, [google_item("a", 1, labels=[*labels, "x" * 200, " , "])], {})
     imported(services, alice, body, {f"{HOST}/a": feed("a")})
     assert mine.tags == {"a 1": set(labels[: services.settings.tags_per_entry])}
+
+
+def test_halves_of_characters_in_archives_are_replaced(
+    services: Services, alice: Actor, mine: Reader
+) -> None:
+    item = google_item("a", 1, starred=True, labels=["Half\ud83d", "Whole😀", "\\ud83d"]) | {
+        "author": "\udc00"
+    }
+    imported(services, alice, samples.freshrss({"a": ()}, [item], {}), {f"{HOST}/a": feed("a")})
+    assert mine.tags == {"a 1": {"Half\ufffd", "Whole😀", "\\ud83d"}}
+
+
+def test_marks_of_one_entry_in_many_rows_fit_into_one_document(services: Services) -> None:
+    at = clock.now()
+    rows = [
+        SavedEntry(
+            HOST, "one", tags=(f"tag {n}",), quotes=(Quote("", f"{n}" * 4, "", "", Color.YELLOW, "", at),)
+        )
+        for n in range(3000)
+    ]
+    (row,) = services.gateways.archives.build_contents([], rows).marks
+    assert len(row.entry.quotes) == QUOTES_MAX
+    assert len(row.entry.tags) == services.settings.tags_per_entry
 
 
 def test_deleted_import_and_deleted_account_leave_no_marks(

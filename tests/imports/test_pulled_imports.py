@@ -19,10 +19,13 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import EventrError, InvalidError
 from app.feeds.fetch.fetcher import Fetcher
+from app.gateways.imports.pulls import TRIES
 from app.models.accounts.actor import Actor
+from app.models.feeds.hosts import parse_host
 from app.models.imports.imports import Import, ImportState
 from app.models.imports.pulls import PullKind
 from app.models.reading.stream import StreamQuery, StreamRef
+from app.services.imports import pulls
 from tests.imports.archives import HOST
 from tests.imports.test_archives import Reader, feed
 from tests.imports.test_imports import Pulling
@@ -249,7 +252,7 @@ def test_answers_that_are_none_end_the_import(
 
 
 def test_private_addresses_are_refused(services: Services, alice: Actor, fetcher: Fetcher) -> None:
-    found = pulled(services, alice, PullKind.MINIFLUX, "http://127.0.0.2:9", fetcher)
+    found = pulled(services, alice, PullKind.MINIFLUX, "http://127.0.0.2", fetcher)
     assert found.state is ImportState.UNREADABLE
     assert found.fault is not None
     assert "isn't public" in found.fault[0]
@@ -305,11 +308,11 @@ def test_a_run_that_died_is_continued_with_the_next_page(
     class KilledError(BaseException):
         """The process dies after a page was fetched and before it is stored."""
 
-    def store_one(*args: Any) -> Any:
+    def store_one(*args: Any, **more: Any) -> Any:
         stored.append(args)
         if len(stored) == 2:
             raise KilledError
-        return store(*args)
+        return store(*args, **more)
 
     gateway.store_page = store_one  # type: ignore[method-assign]
     with pytest.raises(KilledError):
@@ -377,11 +380,10 @@ def test_a_server_that_never_answers_is_given_up_and_the_login_deleted(
 def test_runs_that_store_nothing_end_the_import(
     services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
 ) -> None:
-    from app.gateways.imports import pulls
 
     serve(wire, Miniflux({"a": ""}, ITEMS))
     one = request(services, alice, PullKind.MINIFLUX, wire.url())
-    for number in range(pulls.TRIES):
+    for number in range(TRIES):
         services.gateways.pulled_imports.begin_run(one.user_id, one.id, f"run {number}", clock.now())
     assert go_on(services, one, fetcher) == {"state": "unreadable"}
 
@@ -394,7 +396,7 @@ def test_long_answers_are_asked_for_in_shorter_pages(
     server.text = "x" * 2000
     with Fetcher(dataclasses.replace(settings, import_pull_bytes=1 << 16)) as fetcher:
         found = pulled(services, alice, PullKind.MINIFLUX, wire.url(), fetcher)
-    assert {r.args["limit"] for r in wire.seen if r.path == "/v1/entries"} == {"64", "16"}
+    assert {r.args["limit"] for r in wire.seen if r.path == "/v1/entries"} == {"64", "32", "16", "8"}
     assert found.state is ImportState.PREVIEW
     assert found.marks["waiting"] == 120
 
@@ -434,3 +436,391 @@ def test_strangers_cannot_see_or_delete_it(services: Services, alice: Actor, bob
         with pytest.raises(EventrError):
             call(bob, one.id)
     assert others.TOKEN not in repr(services.imports.get(alice, one.id))
+
+
+# -- limits, and servers that misbehave
+
+
+def wait_until(services: Services, one: Import, fetcher: Fetcher, **later: float) -> dict[str, Any]:
+    """Go on later; what has expired until then is deleted, as MongoDB does by itself."""
+    at = clock.now() + dt.timedelta(**later)
+    for name in ("imports", "import_marks"):
+        services.store.database[name].delete_many({"expires": {"$lt": at}})
+    with clock.set_source(lambda: at):
+        return go_on(services, one, fetcher)
+
+
+def refuse_at(field: str, value: str = "") -> Any:
+    """Return what answers requests with a field that they are too many."""
+
+    def refuse(request: Request) -> Response | None:
+        found = request.args.get(field) if request.method == "GET" else None
+        return Response("later", 429) if found is not None and value in found else None
+
+    return refuse
+
+
+def fault_of(services: Services, one: Import) -> str:
+    found = services.imports.get(Actor(one.user_id), one.id)
+    assert found.state is ImportState.UNREADABLE
+    assert found.fault is not None
+    return InvalidError(found.fault[0], **found.fault[1]).message
+
+
+def asked_for(wire: Wire, since: int, field: str = "s") -> list[tuple[str, str]]:
+    """Return the stage and the continuation of the lists that were asked for."""
+    return [(r.args[field], r.args.get("c", "")) for r in wire.seen[since:] if field in r.args]
+
+
+def test_a_pull_of_many_days_keeps_its_first_pages(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": "", "b": ""}, ITEMS))
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    server.refuse = refuse_at("before_entry_id")
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    server.refuse = lambda request: None
+    assert wait_until(services, one, fetcher, days=20) == {"state": "preview"}
+    assert services.imports.get(alice, one.id).marks["waiting"] == len(ITEMS)
+
+
+def test_a_pull_ends_after_a_month(services: Services, alice: Actor, wire: Wire, fetcher: Fetcher) -> None:
+    server = serve(wire, Miniflux({"a": "", "b": ""}, ITEMS))
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    server.refuse = refuse_at("before_entry_id")
+    go_on(services, one, fetcher)
+    assert wait_until(services, one, fetcher, days=30, hours=1) == {"state": "unreadable"}
+    assert "takes too long" in fault_of(services, one)
+    assert login_of(services, one) is None
+
+
+def test_lost_pages_are_never_left_out_silently(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": "", "b": ""}, ITEMS))
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    server.refuse = refuse_at("before_entry_id")
+    go_on(services, one, fetcher)
+    assert services.store.database["import_marks"].delete_one({}).deleted_count
+    server.refuse = lambda request: None
+    assert wait_until(services, one, fetcher, hours=1) == {"state": "unreadable"}
+    assert "is gone" in fault_of(services, one)
+
+
+@pytest.mark.parametrize("gone", [[0], [1], [0, 1]], ids=["first", "last", "all"])
+def test_stories_that_are_unsaved_between_two_runs_leave_no_other_out(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher, gone: list[int]
+) -> None:
+    items = [Item("a", number, starred=True) for number in range(6)]
+    server = serve(wire, NewsBlur({"a": ""}, items))
+    one = request(services, alice, PullKind.NEWSBLUR, wire.url())
+    server.refuse = refuse_at("h", ":000002")
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    for number in gone:
+        items[number].starred = False
+    server.refuse = lambda request: None
+    assert wait_until(services, one, fetcher, hours=1) == {"state": "preview"}
+    imported(services, services.imports.get(alice, one.id), {f"{HOST}/a": feed("a", 6)})
+    assert {"a 2", "a 3", "a 4", "a 5"} <= set(mine.starred)
+
+
+class Endless(FreshRSS):
+    """Always has one more page, whose items are none."""
+
+    def _stream_items_ids(self, request: Request) -> Response:
+        number = int(request.args.get("c", 0)) + 1
+        if number > 40:
+            return Response("stop", 404)
+        refs = [{"id": str(number * 100 + place)} for place in range(2)]
+        return others.answer({"itemRefs": refs, "continuation": str(number)})
+
+    def _stream_items_contents(self, request: Request) -> Response:
+        return others.answer({"items": []})
+
+
+def test_a_list_without_end_ends(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, settings: Settings
+) -> None:
+    serve(wire, Endless({"a": ""}, []))
+    services.pulled_imports._settings = dataclasses.replace(settings, archive_entries_max=20)
+    found = pulled(services, alice, PullKind.GREADER, wire.url(), fetcher)
+    assert found.state is ImportState.PREVIEW, found.fault
+    assert len(asked_for(wire, 0)) == 11
+
+
+def test_pages_are_limited(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulls, "PAGES_MAX", 5)
+    serve(wire, Endless({"a": ""}, []))
+    found = pulled(services, alice, PullKind.GREADER, wire.url(), fetcher)
+    assert found.state is ImportState.PREVIEW, found.fault
+    assert len(asked_for(wire, 0)) == 5
+
+
+def test_labels_without_end_are_cut_when_they_are_read(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    labels = tuple(f"{number:05}{'x' * 1990}" for number in range(9000))
+    server = serve(wire, FreshRSS({"a": ""}, [Item("a", 0, starred=True, tags=("Later", *labels))]))
+    server.refuse = lambda r: others.answer({"tags": []}) if r.path.endswith("tag/list") else None
+    found = pulled(services, alice, PullKind.GREADER, wire.url(), fetcher)
+    assert found.state is ImportState.PREVIEW, found.fault
+    imported(services, found)
+    assert mine.tags == {"a 0": {"Later"}}
+
+
+def test_what_a_pull_stores_is_limited(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulls, "STORED_MAX", 4000)
+    items = [Item("a", number, starred=True, note="x" * 900) for number in range(6)]
+    serve(wire, NewsBlur({"a": ""}, items))
+    found = pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher)
+    assert "larger than this server accepts" in fault_of(services, found)
+    assert services.store.database["import_marks"].count_documents({}) == 0
+
+
+def test_notes_and_highlights_of_a_page_fit_into_the_database(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, settings: Settings
+) -> None:
+    services.pulled_imports._settings = dataclasses.replace(settings, import_pull_page=100)
+    quotes = tuple(f"{number:04}" + "語" * 4990 for number in range(200))
+    items = [Item("a", number, starred=True, highlights=quotes) for number in range(8)]
+    serve(wire, NewsBlur({"a": ""}, items))
+    found = pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher)
+    assert found.state is ImportState.PREVIEW, found.fault
+
+
+def test_halves_of_characters_are_replaced(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    items = [Item("a", 0, starred=True, tags=("Half\ud83d", "Whole😀", "\\ud83d")), Item("\udc00", 1)]
+    serve(wire, FreshRSS({"a": "Folder\ud800", "b\udfff": ""}, items))
+    found = pulled(services, alice, PullKind.GREADER, wire.url(), fetcher)
+    assert found.state is ImportState.PREVIEW, found.fault
+    imported(services, found)
+    assert mine.tags == {"a 0": {"Half\ufffd", "Whole😀", "\\ud83d"}}
+
+
+class Halves(FreshRSS):
+    """Names its items and its pages with halves of characters."""
+
+    def _stream_items_ids(self, request: Request) -> Response:
+        more = {} if "c" in request.args else {"continuation": "\udc00"}
+        return others.answer({"itemRefs": [{"id": "1\ud800"}], **more})
+
+    def _stream_items_contents(self, request: Request) -> Response:
+        return others.answer({"items": [self._item(1)]})
+
+
+def test_ids_of_half_characters_are_sent_back_replaced(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    serve(wire, Halves({"a": ""}, [Item("a", 0, starred=True)]))
+    found = pulled(services, alice, PullKind.GREADER, wire.url(), fetcher)
+    assert found.state is ImportState.PREVIEW, found.fault
+
+
+@pytest.mark.parametrize("number", [True, -1, 0, 10**40])
+def test_impossible_numbers_of_entries_end_the_list(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, number: int
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    rows = [{"id": number, "url": f"{HOST}/a/0"}, {"id": number, "url": f"{HOST}/a/1"}]
+    server.refuse = lambda r: others.answer({"entries": rows}) if r.path == "/v1/entries" else None
+    assert pulled(services, alice, PullKind.MINIFLUX, wire.url(), fetcher).state is ImportState.PREVIEW
+
+
+class AllAtOnce(FreshRSS):
+    """Ignores how many ids were asked for."""
+
+    def _stream_items_ids(self, request: Request) -> Response:
+        stream = request.args["s"]
+        found = [number for number, item in enumerate(self.items, 1) if self._is_in(item, stream)]
+        return others.answer({"itemRefs": [{"id": str(number)} for number in found]})
+
+
+def test_a_server_that_lists_all_at_once_is_read_in_pages(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    items = [Item("a", number, starred=True) for number in range(7)]
+    server = serve(wire, AllAtOnce({"a": ""}, items))
+    sizes = list[int]()
+
+    def refuse_later(request: Request) -> Response | None:
+        if request.path.endswith("items/contents"):
+            sizes.append(len(request.form.getlist("i")))
+        return Response("later", 429) if len(sizes) == 3 else None
+
+    server.refuse = refuse_later
+    one = request(services, alice, PullKind.GREADER, wire.url())
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    sizes.append(0)
+    items[0].starred = False
+    assert wait_until(services, one, fetcher, hours=1) == {"state": "preview"}
+    assert max(sizes) == 2
+    imported(services, services.imports.get(alice, one.id), {f"{HOST}/a": feed("a", 7)})
+    assert {f"a {number}" for number in range(1, 7)} <= set(mine.starred)
+
+
+def test_eventrs_own_rate_limit_is_no_failure_of_the_server(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    serve(wire, Miniflux({"a": ""}, ITEMS))
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    for address in ("a", "b", "c"):
+        services.budget.pause_host(parse_host(wire.url()), 3600, wire.url() + address)
+    for turn in range(services.settings.import_pull_tries + 1):
+        assert wait_until(services, one, fetcher, hours=2 * turn) == {"state": "waits"}
+    assert login_of(services, one)["failures"] == 0
+    assert not login_of(services, one)["problem"]
+    assert not wire.seen
+
+
+def test_a_server_that_says_at_once_isnt_asked_at_once_for_ever(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    server.refuse = lambda request: Response("later", 429, {"Retry-After": "1"})
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    at = clock.now() + dt.timedelta(hours=1)
+    with clock.set_source(lambda: at):
+        assert go_on(services, one, fetcher) == {"state": "waits"}
+    pending = {task.key: task.due for task in services.pulled_imports.find_pending()}
+    assert pending[str(one.id)] - at >= dt.timedelta(seconds=60)
+
+
+def test_one_server_at_a_time_is_read_for_a_person(
+    services: Services, alice: Actor, bob: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    serve(wire, Miniflux({"a": ""}, ITEMS))
+    first, second = (request(services, alice, PullKind.MINIFLUX, wire.url()) for _ in range(2))
+    services.gateways.pulled_imports.begin_run(first.user_id, first.id, "another", clock.now())
+    assert go_on(services, second, fetcher) == {"state": "waits"}
+    assert not wire.seen
+    assert pulled(services, bob, PullKind.MINIFLUX, wire.url(), fetcher).state is ImportState.PREVIEW
+    assert go_on(services, first, fetcher) == {"state": "preview"}
+    assert go_on(services, second, fetcher) == {"state": "preview"}
+
+
+def test_a_run_that_died_keeps_others_waiting_for_minutes_only(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    serve(wire, Miniflux({"a": ""}, ITEMS))
+    first, second = (request(services, alice, PullKind.MINIFLUX, wire.url()) for _ in range(2))
+    services.gateways.pulled_imports.begin_run(first.user_id, first.id, "killed", clock.now())
+    assert wait_until(services, second, fetcher, minutes=10) == {"state": "preview"}
+
+
+def test_a_long_run_makes_room_for_others(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulls, "LONGEST", 0.0)
+    serve(wire, Miniflux({"a": ""}, ITEMS))
+    first, second = (request(services, alice, PullKind.MINIFLUX, wire.url()) for _ in range(2))
+    states = list[str]()
+    while "preview" not in states[-2:]:
+        states += [go_on(services, one, fetcher)["state"] for one in (first, second)]
+    assert states == ["waits"] * (len(states) - 2) + ["preview"] * 2
+    assert services.imports.get(alice, first.id).marks["waiting"] == len(ITEMS)
+
+
+def test_a_tag_that_vanished_gives_its_place_to_no_other_list(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    items = [Item("a", number, read=True, starred=True, tags=("Later",)) for number in range(4)]
+    server = serve(wire, FreshRSS({"a": ""}, items))
+    one = request(services, alice, PullKind.GREADER, wire.url())
+    server.refuse = lambda r: Response("", 429) if "Later" in r.args.get("s", "") and "c" in r.args else None
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    for item in items:
+        item.tags = ("New",)
+    server.refuse, asked = lambda request: None, len(wire.seen)
+    assert wait_until(services, one, fetcher, hours=1) == {"state": "preview"}
+    lists = asked_for(wire, asked)
+    assert lists[0] == ("user/-/label/New", "")
+    assert not [stream for stream, _ in lists if stream == others.STARRED]  # it had been read
+    assert ("user/-/state/com.google/reading-list", "") in lists
+
+
+def test_tags_in_another_order_are_all_read_once(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    items = [Item("a", 0, tags=("A",)), Item("a", 1, tags=("B",)), Item("a", 2, tags=("C",))]
+    server = serve(wire, FreshRSS({"a": ""}, items))
+    one = request(services, alice, PullKind.GREADER, wire.url())
+    server.refuse = refuse_at("s", "label/B")
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    items.reverse()
+    server.refuse, asked = lambda request: None, len(wire.seen)
+    assert wait_until(services, one, fetcher, hours=1) == {"state": "preview"}
+    tags = [stream[-1] for stream, _ in asked_for(wire, asked) if "/label/" in stream]
+    assert sorted(tags) == ["B", "C"]
+
+
+@pytest.mark.parametrize("secret", ["tökén☃", "x" * 513])
+def test_a_token_that_no_header_may_have_is_refused_at_once(
+    services: Services, alice: Actor, secret: str
+) -> None:
+    with pytest.raises(InvalidError) as caught:
+        services.pulled_imports.request_pull(
+            alice, PullKind.MINIFLUX, "https://rss.example.org", secret=secret
+        )
+    assert caught.value.ids["field"] == "secret"
+
+
+def test_passwords_may_have_all_letters(services: Services, alice: Actor) -> None:
+    one = services.pulled_imports.request_pull(
+        alice, PullKind.GREADER, "https://rss.example.org", name="Ålice", secret="пароль☃"
+    )
+    assert one.pull is not None
+
+
+@pytest.mark.parametrize("auth", ["☃", "x" * 2000])
+def test_a_session_that_no_header_may_have_is_none(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, auth: str
+) -> None:
+    server = serve(wire, FreshRSS({"a": ""}, ITEMS))
+    server.refuse = lambda r: Response(f"Auth={auth}\n") if r.path.endswith("ClientLogin") else None
+    found = pulled(services, alice, PullKind.GREADER, wire.url(), fetcher)
+    assert "something else than an interface" in fault_of(services, found)
+
+
+def test_a_port_that_isnt_allowed_is_named(services: Services, alice: Actor, fetcher: Fetcher) -> None:
+    found = pulled(services, alice, PullKind.MINIFLUX, "https://rss.example.org:25", fetcher)
+    assert "port" in fault_of(services, found)
+    assert "public" not in fault_of(services, found)
+
+
+def test_pages_grow_again_after_a_long_answer(
+    services: Services, alice: Actor, wire: Wire, settings: Settings
+) -> None:
+    services.pulled_imports._settings = dataclasses.replace(settings, import_pull_page=64)
+    server = serve(wire, Miniflux({"a": ""}, [Item("a", n, read=True) for n in range(200)]))
+
+    def shorten(request: Request) -> Response | None:
+        server.text = "x" * (10 if "before_entry_id" in request.args else 2000)
+        return None
+
+    server.refuse = shorten
+    with Fetcher(dataclasses.replace(settings, import_pull_bytes=1 << 16)) as fetcher:
+        found = pulled(services, alice, PullKind.MINIFLUX, wire.url(), fetcher)
+    assert found.state is ImportState.PREVIEW
+    limits = [r.args["limit"] for r in wire.seen if r.path == "/v1/entries" and "starred" not in r.args]
+    assert limits[:7] == ["64", "16", "32", "32", "32", "32", "64"]
+
+
+def test_what_nobody_expected_ends_the_import_with_a_sentence(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    serve(wire, Miniflux({"a": ""}, ITEMS))
+
+    def store_nothing(*args: Any, **more: Any) -> Any:
+        raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+
+    services.gateways.pulled_imports.store_page = store_nothing  # type: ignore[method-assign]
+    found = pulled(services, alice, PullKind.MINIFLUX, wire.url(), fetcher)
+    assert "can't read the answer" in fault_of(services, found)
+    assert login_of(services, found) is None

@@ -33,10 +33,17 @@ def test_a_server_is_named_and_its_import_shows_how_far_it_is(
     assert "Reading the other server…" in page
     assert "1,240" in page
     assert "isn't answering" not in page
+    assert "unencrypted" not in page
     db.imports.update_one({"_id": found.id}, {"$set": {"pull.problem": "timeout"}})
     assert "isn't answering" in ann.get(f"/imports/{found.id}").text
     assert "key-17" not in page
     assert ann.get(f"/api/imports/{found.id}").json["entries"] == 1240
+
+
+def test_a_login_that_is_sent_unencrypted_is_warned_of(ann: Visitor) -> None:
+    assert "sent unencrypted" in ann.get(PAGE).text
+    answer = ann.post(PAGE, FORM | {"address": "http://rss.example.org"})
+    assert "sent unencrypted" in ann.get(answer.location).text
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,7 @@ def test_a_server_is_named_and_its_import_shows_how_far_it_is(
     [
         ({"address": "nowhere at all"}, "Enter the web address of your reader"),
         ({"secret": ""}, "Enter the password or the token"),
+        ({"secret": "schlüssel☃"}, "This token has characters"),
         ({"kind": "greader"}, "Enter your user name"),
     ],
 )

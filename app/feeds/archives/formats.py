@@ -31,7 +31,15 @@ from app import clock
 from app.feeds.archives.json_rows import iter_rows
 from app.feeds.archives.markup import iter_elements
 from app.feeds.archives.unpack import Readable, build_damage_error
-from app.feeds.archives.values import get_address, get_dict, get_list, get_text, read_seconds, read_time
+from app.feeds.archives.values import (
+    get_address,
+    get_dict,
+    get_list,
+    get_text,
+    read_seconds,
+    read_time,
+    replace_halves,
+)
 from app.models.imports.archives import ArchiveKind, SavedEntry
 from app.models.reading.notes import (
     CONTEXT_MAX,
@@ -258,7 +266,7 @@ def _is_true(value: object) -> bool:
 def _read_labels(text: object) -> tuple[str, ...]:
     """Return the names in a list of labels: number, name and colors of each."""
     try:
-        found = json.loads(text) if isinstance(text, str) and text else []
+        found = replace_halves(json.loads(text)) if isinstance(text, str) and text else []
     except (ValueError, RecursionError):
         return ()
     rows = found if isinstance(found, list) else []

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from app.errors import InvalidError
 from app.feeds.archives.unpack import PIECE, Readable, build_damage_error
+from app.feeds.archives.values import HALVES, replace_halves
 
 #: Longest row, characters: an entry with its text.
 ROW_MAX: Final = 16 << 20
@@ -75,7 +76,7 @@ class _Text:
             return None
         while True:
             try:
-                row, self._at = _decoder.raw_decode(self._text, self._at)
+                row, self._at = _decode(self._text, self._at)
             except RecursionError as e:
                 raise _build_error() from e
             except ValueError as e:
@@ -85,6 +86,12 @@ class _Text:
                     raise build_damage_error() from e
             else:
                 return row if row is not None else {}
+
+
+def _decode(text: str, at: int) -> tuple[Any, int]:
+    """Return the value that begins at a place of a text, without halves of characters, and its end."""
+    row, end = _decoder.raw_decode(text, at)
+    return (replace_halves(row) if HALVES.search(text, at, end) else row), end
 
 
 def _build_error() -> InvalidError:

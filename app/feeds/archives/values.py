@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from typing import Any, Final
 
 from app import clock
@@ -13,6 +14,24 @@ from app.models.imports.archives import NAME_MAX
 EARLIEST, _AHEAD = dt.datetime(1990, 1, 1, tzinfo=dt.UTC), dt.timedelta(days=1)
 #: Units of time below a second that programs write: milli-, micro- and nanoseconds.
 _SMALLER_UNITS: Final = 3
+
+
+#: Escapes of halves of characters, which alone are none. Two of them may be one.
+HALVES: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_HALF = re.compile("[\ud800-\udfff]")
+
+
+def replace_halves(value: Any) -> Any:
+    """Return a value of JSON without halves of characters, which no database and no address can have.
+
+    Raises:
+        RecursionError: the value is nested too deeply.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else _HALF.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {replace_halves(name): replace_halves(one) for name, one in value.items()}
+    return [replace_halves(one) for one in value] if isinstance(value, list) else value
 
 
 def read_time(value: object) -> dt.datetime | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from app.errors import InvalidError
+from app.errors import N_, InvalidError
 from app.feeds.archives.formats import LABEL, normalise_category, read_google_item
 from app.feeds.archives.values import get_address, get_dict, get_list, get_text
+from app.feeds.fetch.address_policy import check_headers
 from app.feeds.readers.steps import REFUSED, Fields, Steps, ask, check, read_object
 from app.models.feeds.fetched import FetchRequest
 from app.models.imports.archives import SavedEntry
@@ -28,8 +29,20 @@ _TAILS: Final = ("/accounts/ClientLogin", "/reader/api/0", "/reader")
 _FEED: Final = "feed/"
 #: Most labels that are read one by one.
 _LABELS_MAX: Final = 500
+#: Last items of a page that a cursor names. Longest id of an item, and continuation, characters.
+_ANCHORS, _ID_MAX, _CONTINUATION_MAX = 20, 100, 500
+_NO_INTERFACE: Final = N_(
+    "This address answers with something else than an interface for apps. Check the address."
+)
 #: Answers to a login that say that there is no such interface. FreshRSS answers 400 to an impossible name.
 _ABSENT: Final = frozenset({"http_404", "http_405", "gone", "http_301", "http_302"})
+
+
+class _List(NamedTuple):
+    """Ids of items as a server lists them, and its continuation, empty at the end."""
+
+    ids: tuple[str, ...]
+    following: str
 
 
 class GoogleReader:
@@ -43,6 +56,7 @@ class GoogleReader:
         self._token = ""
         self._feeds: Mapping[str, str] = {}
         self._folders: Mapping[str, frozenset[str]] = {}
+        self._list: tuple[tuple[str, str], _List] | None = None
         self.stages: Sequence[str] = (_STARRED, _READING)
 
     def _ask(self, path: str, *fields: tuple[str, str], form: Fields | None = None) -> FetchRequest:
@@ -83,10 +97,11 @@ class GoogleReader:
         lines = check(fetched).decode("utf-8", "replace").splitlines()
         auth = next((line[5:].strip() for line in lines if line.startswith("Auth=")), "")
         if not auth:
-            raise InvalidError(
-                "This address answers with something else than an interface for apps. Check the address."
-            )
-        self._headers = (("Authorization", f"GoogleLogin auth={auth}"),)
+            raise InvalidError(_NO_INTERFACE)
+        try:
+            self._headers = check_headers([("Authorization", f"GoogleLogin auth={auth}")])
+        except InvalidError as e:
+            raise InvalidError(_NO_INTERFACE) from e
         # Some servers take a POST only with this token.
         fetched = yield ask(f"{self._base}/reader/api/0/token", headers=self._headers)
         self._token = "" if fetched.error else check(fetched).decode("utf-8", "replace").strip()[:256]
@@ -99,18 +114,38 @@ class GoogleReader:
         self.stages = (_STARRED, *(LABEL + name for name in tags[:_LABELS_MAX]), _READING)
 
     def read_page(self, stage: str, cursor: str, size: int) -> Steps[PulledPage]:
-        """Return the items whose ids a page of the stage lists."""
-        fields = [("s", stage), ("n", str(size)), *([("c", cursor)] if cursor else [])]
-        page = read_object((yield self._ask("stream/items/ids", *fields)))
-        ids = [str(get_dict(row).get("id", ""))[:100] for row in get_list(page.get("itemRefs"))]
-        following = str(page.get("continuation") or "")[:500]
-        ids = [one for one in ids if one]
+        """Return the next items that the stage lists.
+
+        A server may list more than the request names, even all. So the cursor has, line by line, where the
+        list begins in the words of the server, and the ids before the next page, the last one first. If all
+        of them are gone, the list is read from its beginning; entries that came twice become one.
+        """
+        begin, *before = cursor.split("\n")
+        listed = yield from self._find_list(stage, begin, size)
+        places = {one: place for place, one in enumerate(listed.ids)}
+        start = next((places[one] + 1 for one in before if one in places), 0)
+        ids = listed.ids[start : start + size]
+        following = listed.following if listed.following != begin else ""
+        if start + size < len(listed.ids):
+            following = "\n".join((begin, *ids[: -_ANCHORS - 1 : -1]))
         if not ids:
-            return PulledPage((), "")
+            return PulledPage((), "", 0)
         form = [*(("i", one) for one in ids), *([("T", self._token)] if self._token else [])]
         rows = get_list(read_object((yield self._ask("stream/items/contents", form=form))).get("items"))
         entries = tuple(filter(None, (self._read(get_dict(row)) for row in rows)))
-        return PulledPage(entries, following if following != cursor else "")
+        return PulledPage(entries, following, len(ids))
+
+    def _find_list(self, stage: str, begin: str, size: int) -> Steps[_List]:
+        """Return the ids that a server lists from a continuation on; asked once for all pages of them."""
+        name = stage, begin
+        if self._list is None or self._list[0] != name:
+            fields = [("s", stage), ("n", str(size)), *([("c", begin)] if begin else [])]
+            page = read_object((yield self._ask("stream/items/ids", *fields)))
+            found = (str(get_dict(row).get("id", ""))[:_ID_MAX] for row in get_list(page.get("itemRefs")))
+            ids = tuple(dict.fromkeys(one for one in found if one and "\n" not in one))
+            following = str(page.get("continuation") or "")[:_CONTINUATION_MAX].partition("\n")[0]
+            self._list = name, _List(ids, following)
+        return self._list[1]
 
     def _read(self, row: dict[str, Any]) -> SavedEntry | None:
         """Return an item with its feed's address and without its feed's folders; None: nobody kept it."""

@@ -53,8 +53,9 @@ class MinifluxReader:
             get_dict(row)
             for row in get_list(read_object((yield self._ask("entries", *fields))).get("entries"))
         ]
-        numbers = [row["id"] for row in rows if isinstance(row.get("id"), int)]
+        numbers = [row["id"] for row in rows if type(row.get("id")) is int]
         last = min(numbers, default=0)
         # A server that doesn't know the field would send the same page for ever.
         goes_on = len(rows) >= size and last > 0 and (not cursor or last < int(cursor))
-        return PulledPage(tuple(map(read_miniflux_entry, rows)), str(last) if goes_on else "")
+        entries = tuple(map(read_miniflux_entry, rows))
+        return PulledPage(entries, str(last) if goes_on else "", len(rows))

@@ -23,6 +23,8 @@ from app.models.reading.notes import EXACT_MAX, NOTE_MAX, QUOTES_MAX, Color, Quo
 _SAVED: Final = "starred"
 #: Most stories that one request may name.
 _STORIES_MAX: Final = 100
+#: Stories that a cursor names. Longest name of a story, characters.
+_ANCHORS, _HASH_MAX = 20, 100
 #: Deepest nesting of folders.
 _DEPTH: Final = 20
 _SESSION = re.compile(r"(?:^|[,;]\s*)newsblur_sessionid=([A-Za-z0-9._-]{1,200})")
@@ -57,21 +59,27 @@ class NewsBlurReader:
         outlines = [Outline(url, title, folders=path) for (url, title), path in placed if url]
         hashes = get_list(read_object((yield self._ask("starred_story_hashes"))).get("starred_story_hashes"))
         # The oldest first, so that stories which are saved meanwhile come last.
-        self._hashes = tuple(filter(None, map(get_text, hashes)))[::-1]
+        known = (one for one in map(get_text, hashes) if one and len(one) <= _HASH_MAX and "\n" not in one)
+        self._hashes = tuple(dict.fromkeys(known))[::-1]
         paths = tuple(dict.fromkeys(feed.folders for feed in outlines if feed.folders))
         return SubscriptionList("NewsBlur", tuple(outlines), paths, len(outlines))
 
     def read_page(self, stage: str, cursor: str, size: int) -> Steps[PulledPage]:
-        """Return the next saved stories; the cursor is the number of those before them."""
-        start = int(cursor or 0)
+        """Return the next saved stories; the cursor has those before them, the last one first.
+
+        A story may be un-saved at any time, so their number says nothing, and the last one may be gone.
+        If all of them are, the list is read from its beginning; entries that came twice become one.
+        """
+        places = {one: place for place, one in enumerate(self._hashes)}
+        start = next((places[one] + 1 for one in cursor.split("\n") if one in places), 0)
         wanted = self._hashes[start : start + min(size, _STORIES_MAX)]
         if not wanted:
-            return PulledPage((), "")
+            return PulledPage((), "", 0)
         answer = read_object((yield self._ask("starred_stories", *(("h", one) for one in wanted))))
         feeds = {**_read_feeds(answer.get("feeds")), **self._feeds}  # the former aren't subscribed anymore
         entries = tuple(_read_story(get_dict(row), feeds) for row in get_list(answer.get("stories")))
-        end = start + len(wanted)
-        return PulledPage(entries, str(end) if end < len(self._hashes) else "")
+        goes_on = start + len(wanted) < len(self._hashes)
+        return PulledPage(entries, "\n".join(wanted[: -_ANCHORS - 1 : -1]) if goes_on else "", len(wanted))
 
 
 def _read_feeds(value: object) -> dict[str, tuple[str, str]]:

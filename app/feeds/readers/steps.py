@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from app.errors import N_, InvalidError
-from app.feeds.archives.values import get_dict
+from app.feeds.archives.values import HALVES, get_dict, replace_halves
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from app.models.imports.opml import SubscriptionList
 from app.models.imports.pulls import PageTooLargeError, PassingError, PulledPage
@@ -94,6 +94,12 @@ def check(fetched: Fetched, *, refused: str = REFUSED) -> bytes:
             "there.",
             host=host,
         )
+    if word == "refused" and fetched.error and fetched.error.detail.startswith("port "):
+        raise InvalidError(
+            "Eventr may not connect to this port of %(host)s. Ask the administrator of this server to allow "
+            "it, or use an address without a port.",
+            host=host,
+        )
     if word == "refused":
         raise InvalidError(
             "Eventr may not connect to %(host)s, because its address isn't public. Ask the administrator of "
@@ -109,8 +115,11 @@ def read_json(fetched: Fetched) -> Any:
     Raises:
         InvalidError: it isn't JSON; and as :func:`check` all others.
     """
+    body = check(fetched)
     try:
-        return json.loads(check(fetched))
+        text = body.decode(json.detect_encoding(body), "replace")
+        found = json.loads(text)
+        return replace_halves(found) if HALVES.search(text) else found
     except (ValueError, RecursionError) as e:
         host = urlsplit(fetched.request.url).hostname or ""
         raise InvalidError(

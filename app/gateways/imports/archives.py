@@ -60,6 +60,8 @@ _TRIES = 3
 _AT_ONCE = 1000
 #: Key of the feed of entries that have none; longest title of a saved page.
 NO_FEED, TITLE_MAX = "", 512
+#: Most tags that are collected of all rows of an entry, before the limit of its owner.
+TAGS_MAX = 1000
 #: Outlines whose entries can be marked.
 _SUBSCRIBED = (ItemState.ADDED, ItemState.ALREADY)
 
@@ -186,10 +188,15 @@ class ArchiveGateway:
         note = next((one.repaired for one in lists if one.repaired), None)
         return SubscriptionList(title, tuple(feeds), tuple(folders), len(feeds), note)
 
+    def cut_texts(self, entry: SavedEntry) -> SavedEntry:
+        """Return an entry with at most as many tags as an entry may have, and with a short title."""
+        names = {make_tag_key(name): normalise_tag(name) for name in entry.tags}
+        tags = [name for key, name in names.items() if key and len(name) <= self._tag_max]
+        title = to_one_line(entry.title)[:TITLE_MAX]
+        return dataclasses.replace(entry, tags=tuple(tags[: self._tags_max]), title=title)
+
     def _rows(self, entries: Iterable[SavedEntry]) -> Iterator[MarkRow]:
-        for entry in entries:
-            names = {make_tag_key(name): normalise_tag(name) for name in entry.tags}
-            tags = [name for key, name in names.items() if key and len(name) <= self._tag_max]
+        for entry in map(self.cut_texts, entries):
             # The feed's address says where the entry belongs; no text is stored.
             yield MarkRow(
                 hash_url(entry.feed_url) if entry.feed_url else NO_FEED,
@@ -198,8 +205,8 @@ class ArchiveGateway:
                     link=entry.link,
                     starred=entry.starred,
                     read=entry.read,
-                    tags=tuple(tags[: self._tags_max]),
-                    title=to_one_line(entry.title)[:TITLE_MAX],
+                    tags=entry.tags,
+                    title=entry.title,
                     at=entry.at,
                     note=entry.note,
                     quotes=entry.quotes,
@@ -518,9 +525,9 @@ def _merge(one: SavedEntry, other: SavedEntry) -> SavedEntry:
         one,
         starred=one.starred or other.starred,
         read=other.read if one.read is None else one.read,
-        tags=tuple(dict.fromkeys((*one.tags, *other.tags))),
+        tags=tuple(dict.fromkeys((*one.tags, *other.tags)))[:TAGS_MAX],
         note=one.note or other.note,
-        quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes))),
+        quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes)))[:QUOTES_MAX],
     )
 
 

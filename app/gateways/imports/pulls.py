@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from app.config import Settings
-from app.errors import EventrError, InvalidError, NotFoundError
+from app.errors import N_, EventrError, InvalidError, NotFoundError, TooLargeError
 from app.feeds import sealing
-from app.feeds.fetch.address_policy import Policy
+from app.feeds.fetch.address_policy import Policy, check_headers
 from app.feeds.opml import opml
 from app.feeds.readers.greader import GoogleReader
 from app.feeds.readers.miniflux import MinifluxReader
@@ -26,9 +26,19 @@ from app.gateways.imports.imports import PREVIEW_KEPT, ImportGateway
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
+from app.models.imports.archives import SavedEntry
 from app.models.imports.imports import ActiveImport, Import, ImportState
 from app.models.imports.opml import SubscriptionList
-from app.models.imports.pulls import ADDRESS_MAX, END, Login, Pull, PulledPage, PullKind
+from app.models.imports.pulls import (
+    ADDRESS_MAX,
+    END,
+    OPEN_MAX,
+    Login,
+    Pull,
+    PulledPage,
+    PullKind,
+    shorten_stage,
+)
 
 _READERS: Final[Mapping[PullKind, Callable[[str, Login], ServerReader]]] = {
     PullKind.GREADER: GoogleReader,
@@ -39,6 +49,9 @@ _READERS: Final[Mapping[PullKind, Callable[[str, Login], ServerReader]]] = {
 _NEWSBLUR: Final = "https://www.newsblur.com"
 #: Runs that may begin without storing a page before an import ends.
 TRIES: Final = 25
+TOO_LARGE: Final = N_("The other server's answers are larger than this server accepts.")
+#: A run that has stored nothing for so long is dead.
+_SILENT: Final = dt.timedelta(minutes=5)
 _AT_ONCE: Final = 1000
 _READING: Final = (ImportState.READING,)
 
@@ -62,8 +75,11 @@ class PulledImportGateway:
         """Store an import that is still to read a server.
 
         Raises:
-            InvalidError: this isn't the address of a server, or this server has no key to encrypt a login.
+            InvalidError: this isn't the address of a server, or this server has no key to encrypt a login;
+                or no request can have this token.
         """
+        if kind is PullKind.MINIFLUX:
+            _check_token(login.secret)
         address = _NEWSBLUR if kind is PullKind.NEWSBLUR and not address else self._resolve(address)
         if not self._key:
             raise InvalidError("This server has no key for secrets. Ask its administrator to set one.")
@@ -76,7 +92,7 @@ class PulledImportGateway:
             state=ImportState.READING,
             pull=Pull(kind=kind, address=address, sealed=sealed, due=now),
         )
-        return self._mapper.add(new, [], now + PREVIEW_KEPT)
+        return self._mapper.add(new, [], _find_expiry(new))
 
     def _resolve(self, address: str) -> str:
         text = address.strip()
@@ -94,6 +110,10 @@ class PulledImportGateway:
     def find_pulling(self) -> list[tuple[ActiveImport, dt.datetime]]:
         """Return the imports that read servers, and when each is due."""
         return self._mapper.find_pulling(_AT_ONCE)
+
+    def has_other_run(self, user_id: int, import_id: int, now: dt.datetime) -> bool:
+        """Return whether a live run reads another server for this user."""
+        return self._mapper.has_other_pull(user_id, import_id, now - _SILENT)
 
     def begin_run(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
         """Let a run own an import that is due; return None if there is no such import.
@@ -124,34 +144,55 @@ class PulledImportGateway:
         return _READERS[pull.kind](pull.address, Login(*json.loads(plain)))
 
     def store_page(
-        self, one: Import, page: PulledPage, stage: str, cursor: str, now: dt.datetime
+        self, one: Import, page: PulledPage, stage: str, cursor: str, now: dt.datetime, *, limit: int
     ) -> Import | None:
-        """Store a page, and where the next one begins; return None if this run has lost the import."""
+        """Store a page, and where the next one begins; return None if this run has lost the import.
+
+        Args:
+            stage: of this page; or :data:`END`.
+            cursor: empty: this was the last page of its stage.
+            limit: most characters that all pages may have.
+
+        Raises:
+            TooLargeError: they have more.
+        """
         pull = _get_pull(one)
+        entries = tuple(map(self._archives.cut_texts, page.entries))
+        stored = pull.stored + sum(entry.size for entry in entries)
+        if stored > limit:
+            raise TooLargeError(TOO_LARGE)
         following = dataclasses.replace(
             pull,
             stage=stage,
             cursor=cursor,
+            done=pull.done if cursor else (*pull.done, shorten_stage(stage)),
             pages=pull.pages + 1,
-            entries=pull.entries + len(page.entries),
+            entries=pull.entries + len(entries),
+            stored=stored,
+            asked=pull.asked + page.listed,
             failures=0,
             problem="",
             due=now,
         )
-        values = {"touched": now, "tries": 0, "expires": now + PREVIEW_KEPT}
+        values = {"touched": now, "tries": 0}
 
         def write_page(session: Session) -> Import | None:
             found = self._mapper.set_pull(one, following, values, run=pull.run, session=session)
             if found is not None:
-                self._mapper.add_pulled(one, pull.pages, page.entries, now + PREVIEW_KEPT, session)
+                self._mapper.add_pulled(one, pull.pages, entries, _find_expiry(one), session)
             return found
 
         return self._cells.run_in_transaction(one.user_id, write_page)
 
     def put_off(self, one: Import, word: str, due: dt.datetime, now: dt.datetime) -> None:
-        """Store that a server didn't answer, and when to ask it again."""
+        """Store when to go on with a server.
+
+        Args:
+            word: error word of the last fetch; empty: the server did nothing wrong.
+        """
         pull = _get_pull(one)
-        later = dataclasses.replace(pull, failures=pull.failures + 1, problem=word, due=due)
+        failures = pull.failures + bool(word)
+        later = dataclasses.replace(pull, failures=failures, problem=word, due=due, run="")
         self._mapper.set_pull(one, later, {"touched": now, "tries": 0}, run=pull.run)
 
     def give_up(self, one: Import, error: EventrError, now: dt.datetime) -> Import | None:
@@ -160,6 +201,7 @@ class PulledImportGateway:
             "state": ImportState.UNREADABLE.value,
             "fault": [error.sentence, {k: v for k, v in error.ids.items() if isinstance(v, str | int)}],
             "ended": now,
+            "expires": now + PREVIEW_KEPT,
         }
         found = self._mapper.end_pull(one, values, _get_pull(one).run)
         if found is not None:
@@ -171,18 +213,43 @@ class PulledImportGateway:
 
         Raises:
             TooLargeError: there are too many feeds.
+            InvalidError: some of the pages are gone.
         """
         pull = _get_pull(one)
         checked = dataclasses.replace(pull, stage=END, cursor="")
         if self._mapper.set_pull(one, checked, {"touched": now}, run=pull.run) is None:
             return None
-        contents = self._archives.build_contents([subscriptions], self._mapper.iter_pulled(one))
+        count = 0
+
+        def iterate_all() -> Iterator[SavedEntry]:
+            nonlocal count
+            for count, entry in enumerate(self._mapper.iter_pulled(one), 1):  # noqa: B007
+                yield entry
+
+        contents = self._archives.build_contents([subscriptions], iterate_all())
+        if count != pull.entries:
+            raise InvalidError("Some of what was read is gone. Start the import once more.")
         new, items = self._imports.plan(one.user_id, contents.subscriptions)
         read = dataclasses.replace(new, marks=contents.counts)
         done = self._mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT, run=pull.run)
         if done is not None:
             self._mapper.remove_pulled(one)
         return done
+
+
+def _find_expiry(one: Import) -> dt.datetime:
+    """Return when what a pull has stored expires: the same time for all of it, after the pull's own end."""
+    return one.created + OPEN_MAX + PREVIEW_KEPT
+
+
+def _check_token(secret: str) -> None:
+    try:
+        check_headers([("X-Auth-Token", secret)])
+    except InvalidError as e:
+        raise InvalidError(
+            "This token has characters that no token can have. Copy it from your reader once more.",
+            field="secret",
+        ) from e
 
 
 def _get_pull(one: Import) -> Pull:

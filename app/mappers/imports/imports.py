@@ -40,7 +40,7 @@ from app.models.reading.notes import Quote
 from app.runtime import identity_map
 
 PART = 250
-#: Characters of notes after which a part of marked entries ends.
+#: Characters of texts after which a part of marked entries ends.
 PART_BYTES = 1 << 20
 #: Most characters of the detail of a failed outline.
 DETAIL_MAX = 300
@@ -249,6 +249,18 @@ class ImportMapper:
             (ActiveImport(doc["_id"], doc["user_id"], doc.get("touched")), doc["pull"]["due"])
             for doc in found
         ]
+
+    @translate_errors
+    def has_other_pull(self, user_id: int, import_id: int, since: dt.datetime) -> bool:
+        """Return whether a run has read another server for a user since a time, and hasn't ended."""
+        query: Doc = {
+            "user_id": user_id,
+            "_id": {"$ne": import_id},
+            "state": ImportState.READING.value,
+            "pull.run": {"$gt": ""},
+            "touched": {"$gte": since},
+        }
+        return self._imports.get(user_id).find_one(query, {"_id": 1}) is not None
 
     @translate_errors
     def set_pull(
@@ -489,11 +501,11 @@ def _of_item(item: ImportItem) -> Doc:
 
 
 def _split_marks(rows: Iterable[MarkRow]) -> Iterator[list[Doc]]:
-    """Yield rows in parts of at most :data:`PART` rows and about :data:`PART_BYTES` of notes."""
+    """Yield rows in parts of at most :data:`PART` rows and about :data:`PART_BYTES` of texts."""
     part, size = list[Doc](), 0
     for row in rows:
         part.append(_of_mark(row))
-        size += len(row.entry.note) + sum(len(quote.exact) + len(quote.note) for quote in row.entry.quotes)
+        size += row.entry.size
         if len(part) >= PART or size >= PART_BYTES:
             yield part
             part, size = [], 0
@@ -544,7 +556,7 @@ def _of_pull(pull: Pull) -> Doc:
 
 
 def _pull(doc: Doc) -> Pull:
-    return Pull(**{**doc, "kind": PullKind(doc["kind"])})
+    return Pull(**{**doc, "kind": PullKind(doc["kind"]), "done": tuple(doc.get("done", ()))})
 
 
 def _import(doc: Doc) -> Import:

@@ -55,6 +55,13 @@ class SavedEntry:
     quotes: tuple[Quote, ...] = ()
 
     @property
+    def size(self) -> int:
+        """Characters of all its texts."""
+        names = (self.feed_url, self.guid, self.link, self.feed_title, self.title, self.note, *self.tags)
+        quotes = (len(q.exact) + len(q.prefix) + len(q.suffix) + len(q.note) for q in self.quotes)
+        return sum(map(len, names)) + sum(quotes)
+
+    @property
     def is_noted(self) -> bool:
         """Whether it has a note or a highlight."""
         return bool(self.note or self.quotes)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
+import hashlib
 from typing import NamedTuple
 
 from app.models.imports.archives import SavedEntry
 
 #: Longest address, name of a user, and password or token, characters.
 ADDRESS_MAX, NAME_MAX, SECRET_MAX = 512, 256, 512
+#: How long a server may be read in all; its pages are kept for longer.
+OPEN_MAX = dt.timedelta(days=30)
 #: The stage of a pull that has everything but the list of subscriptions.
 END = "/end"
 
@@ -43,10 +46,12 @@ class Pull:
         due: when the next request may be sent.
         stage: name of the list that is being read; empty: the first; :data:`END`: all are read.
         cursor: where its next page begins, in the words of the server; empty: at the beginning.
-        pages: stored pages. entries: entries in them.
+        done: short names of the lists that are read, see :func:`shorten_stage`.
+        pages: stored pages. entries: entries in them. stored: characters of these.
+        asked: entries that the server has listed; of some it may have sent nothing.
         failures: failed tries since the last page.
         problem: what the last try failed with: an error word of a fetch; empty: it succeeded.
-        run: name of the run that may store pages.
+        run: name of the run that may store pages; empty: none does at present.
     """
 
     kind: PullKind
@@ -57,6 +62,9 @@ class Pull:
     cursor: str = ""
     pages: int = 0
     entries: int = 0
+    stored: int = 0
+    asked: int = 0
+    done: tuple[str, ...] = ()
     failures: int = 0
     problem: str = ""
     run: str = ""
@@ -64,10 +72,21 @@ class Pull:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PulledPage:
-    """A page of entries; ``cursor`` is where the next one begins; empty: this is the last of its stage."""
+    """A page of entries.
+
+    Attributes:
+        cursor: where the next one begins; empty: this is the last of its stage.
+        listed: entries that the server has listed for it, including those that can't be read.
+    """
 
     entries: tuple[SavedEntry, ...]
     cursor: str
+    listed: int
+
+
+def shorten_stage(stage: str) -> str:
+    """Return a short name of a list: there may be hundreds of them, with long names."""
+    return hashlib.blake2s(stage.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 class PassingError(Exception):

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import InvalidError, RateLimitedError, StoreError, TooLargeError
+from app.errors import N_, InvalidError, RateLimitedError, StoreError, TooLargeError
 from app.gateways.accounts.accounts import AccountGateway
-from app.gateways.imports.pulls import PulledImportGateway
+from app.gateways.imports.pulls import TOO_LARGE, PulledImportGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.hosts import parse_host
@@ -22,11 +22,13 @@ from app.models.imports.pulls import (
     ADDRESS_MAX,
     END,
     NAME_MAX,
+    OPEN_MAX,
     SECRET_MAX,
     Login,
     PageTooLargeError,
     PassingError,
     PullKind,
+    shorten_stage,
 )
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.jobs.later import PendingTask
@@ -42,11 +44,17 @@ T = TypeVar("T")
 #: Kind of the delayed task that goes on with a server.
 PULL: Final = "import.pull"
 #: Seconds that a run waits for the rate limit of a host; for longer ones it ends, and a later run goes on.
-PATIENCE: Final = 60.0
+PATIENCE: Final = 10.0
 #: Seconds after the first failed try; each further one waits twice as long, up to the longest.
 BACKOFF, BACKOFF_MAX = 30.0, 3600.0
-#: Seconds after which a run ends and another one goes on.
-LONGEST: Final = 3000.0
+#: Seconds after which a run ends and another one goes on, behind the jobs that wait.
+LONGEST: Final = 180.0
+#: Pages after which a size whose answer was too long is tried again.
+GROW_AFTER: Final = 5
+#: Most pages of a pull, and characters that all of them may have.
+PAGES_MAX: Final = 20_000
+STORED_MAX: Final = 128 << 20
+_TOO_LONG: Final = N_("Reading %(host)s takes too long. Start the import once more.")
 
 
 class PulledImportService:
@@ -115,6 +123,9 @@ class PulledImportService:
         Raises:
             StoreError: a store isn't responding; a later run goes on.
         """
+        if await asyncio.to_thread(self._pulls.has_other_run, user_id, import_id, clock.now()):
+            await asyncio.to_thread(self._touch, user_id, import_id, BACKOFF)
+            return {"state": "waits"}
         begun = await asyncio.to_thread(self._pulls.begin_run, user_id, import_id, run, clock.now())
         if begun is None:
             return {"state": "ended"}
@@ -125,13 +136,21 @@ class PulledImportService:
             return await asyncio.to_thread(self._put_off, reading.one, e.word, e.wait)
         except RateLimitedError as e:
             return await asyncio.to_thread(
-                self._put_off, reading.one, "", float(e.ids.get("retry_after") or 0)
+                self._put_off, reading.one, "", float(e.ids.get("retry_after") or BACKOFF)
             )
         except PageTooLargeError:
-            error = TooLargeError("The other server's answers are larger than this server accepts.")
+            error = TooLargeError(TOO_LARGE)
             done = await asyncio.to_thread(self._pulls.give_up, reading.one, error, clock.now())
         except (InvalidError, TooLargeError) as e:
             done = await asyncio.to_thread(self._pulls.give_up, reading.one, e, clock.now())
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as e:
+            # The answer has something that nobody expected; the next try would fail with it as well.
+            log.error("import_answer_unexpected", exc_info=True, import_id=import_id, error=type(e).__name__)
+            host = reading.one.name
+            unread = InvalidError(
+                "Eventr can't read the answer of %(host)s (%(word)s).", host=host, word=type(e).__name__
+            )
+            done = await asyncio.to_thread(self._pulls.give_up, reading.one, unread, clock.now())
         if done is None:
             return {"state": "left"}
         self._events.notify_progress(user_id, import_id, done.build_report(clock.now()))
@@ -144,27 +163,31 @@ class PulledImportService:
         Raises:
             PassingError, PageTooLargeError, InvalidError, TooLargeError, RateLimitedError
         """
+        if clock.now() >= reading.one.created + OPEN_MAX:
+            raise InvalidError(_TOO_LONG, host=reading.one.name)
         reader = await asyncio.to_thread(self._pulls.open_reader, reading.one)
         subscriptions: SubscriptionList = await self._drive(reading, reader.connect())
-        size, until = self._settings.import_pull_page, asyncio.get_running_loop().time() + LONGEST
+        size, until = _PageSize(self._settings.import_pull_page), asyncio.get_running_loop().time() + LONGEST
         while (stage := reading.find_stage(reader.stages)) != END:
             try:
-                page = await self._drive(reading, reader.read_page(stage, reading.pull.cursor, size))
+                cursor = reading.pull.cursor if stage == reading.pull.stage else ""
+                page = await self._drive(reading, reader.read_page(stage, cursor, size.now))
             except PageTooLargeError:
-                if size == 1:
+                if size.now == 1:
                     raise
-                size = max(1, size // 4)
+                size.set_lower()
                 continue
-            following = (stage, page.cursor) if page.cursor else (_find_next(reader.stages, stage), "")
-            if reading.pull.entries + len(page.entries) > self._settings.archive_entries_max:
+            following, pull = (stage, page.cursor), reading.pull
+            if pull.asked + page.listed > self._settings.archive_entries_max or pull.pages + 1 >= PAGES_MAX:
                 following = END, ""  # the report counts what is beyond the limit
             stored = await asyncio.to_thread(
-                self._pulls.store_page, reading.one, page, *following, clock.now()
+                self._pulls.store_page, reading.one, page, *following, clock.now(), limit=STORED_MAX
             )
             if stored is None:
                 return None
             reading.one = stored
             self._events.notify_progress(stored.user_id, stored.id, stored.build_report(clock.now()))
+            size.set_higher()
             if asyncio.get_running_loop().time() > until:
                 raise PassingError("")
         return await asyncio.to_thread(self._pulls.finish, reading.one, subscriptions, clock.now())
@@ -182,7 +205,7 @@ class PulledImportService:
         await asyncio.to_thread(self._require_budget, user_id)
         while wait := await asyncio.to_thread(self._find_wait, host):
             if wait > PATIENCE:
-                raise PassingError("http_429", wait)
+                raise PassingError("", wait)  # the server has done nothing wrong
             await asyncio.sleep(wait)
         async for fetched in reading.fetcher.stream_fetches([request]):
             await asyncio.to_thread(self._fetch_budget.charge_user, user_id, fetched.wire_bytes)
@@ -210,13 +233,39 @@ class PulledImportService:
             if done is not None:
                 self._events.notify_progress(one.user_id, one.id, done.build_report(now))
             return {"state": "given_up"}
-        pause = wait or (min(BACKOFF * 2**failures, BACKOFF_MAX) if word else 0.0)
+        pause = max(wait, min(BACKOFF * 2**failures, BACKOFF_MAX) if word else 0.0)
         self._pulls.put_off(one, word, now + dt.timedelta(seconds=pause), now)
-        args = {"user_id": one.user_id, "import_id": one.id}
-        with contextlib.suppress(StoreError):  # found again in the database
-            self._later.touch(PULL, str(one.id), args, delay=pause + 1, limit=pause + 1)
+        self._touch(one.user_id, one.id, pause)
         log.info("import_put_off", import_id=one.id, error=word, seconds=pause)
         return {"state": "waits"}
+
+    def _touch(self, user_id: int, import_id: int, pause: float) -> None:
+        args = {"user_id": user_id, "import_id": import_id}
+        with contextlib.suppress(StoreError):  # found again in the database
+            self._later.touch(PULL, str(import_id), args, delay=pause + 1, limit=pause + 1)
+
+
+class _PageSize:
+    """How many entries a page may have: fewer after an answer that was too long, and more again after others.
+
+    A size that was too long is tried again only after some pages, because its answer is fetched for nothing.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.now, self._limit, self._too_many, self._good = limit, limit, limit + 1, 0
+
+    def set_lower(self) -> None:
+        """Take note that the answer was too long."""
+        self._too_many, self._good, self.now = self.now, 0, max(1, self.now // 4)
+
+    def set_higher(self) -> None:
+        """Take note that a page was read."""
+        self._good += 1
+        if self._good >= GROW_AFTER:
+            self._too_many = self._limit + 1
+        larger = min(self.now * 2, self._limit)
+        if larger < self._too_many:
+            self.now = larger
 
 
 class _Reading:
@@ -230,14 +279,14 @@ class _Reading:
         return self.one.pull
 
     def find_stage(self, stages: Iterable[str]) -> str:
-        """Return the stage to go on with; one that is gone there begins anew with the first."""
-        known = [*stages, END]
-        return self.pull.stage if self.pull.stage in known else known[0]
+        """Return the stage to go on with; after it, and in place of one that is gone, the next unread one.
 
-
-def _find_next(stages: Iterable[str], stage: str) -> str:
-    known = [*stages, END]
-    return known[known.index(stage) + 1]
+        Names of what is read tell it, because a server may list its tags in another order each time.
+        """
+        if self.pull.stage == END:
+            return END
+        left = [stage for stage in stages if shorten_stage(stage) not in self.pull.done]
+        return self.pull.stage if self.pull.stage in left else next(iter(left), END)
 
 
 def _advance(
