@@ -398,13 +398,14 @@ class ReadingService:
         )
 
     def pin_row(self, actor: Actor, page: Page, article: Article, *, with_bodies: bool) -> Page:
-        """Return a page with the row of an open entry on top if it's on no other row.
+        """Return a page with the row of an open entry on top if no other row is of it or of its story.
 
         A link may lead to an entry that is far down its list, or not in it anymore: it is shown all the same.
         An empty list stays empty and says why.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        if not page.rows or any(row.id == article.entry.id for row in page.rows):
+        shown = {row.id for row in page.rows} | {copy.entry_id for row in page.rows for copy in row.copies}
+        if not page.rows or article.entry.id in shown:
             return page
         row = self._pages.make_row(actor.user_id, article, with_bodies=with_bodies)
         return dataclasses.replace(page, pinned=row)
