@@ -130,7 +130,6 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
             self.stories,
             g.entries,
             g.read_marks,
-            g.changes,
             g.accounts,
             jobs=self.jobs,
             events=self.events,

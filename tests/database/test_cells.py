@@ -250,6 +250,7 @@ FOR_ALL = {
     "orphans.has_references",
     "privacy.exports.find_stalled",
     "rule_runs.find_waiting",
+    "snapshots.find_waiting",
     "subscriptions.find_by_feed",
     "subscriptions.find_followers",
     "subscriptions.find_ruled",

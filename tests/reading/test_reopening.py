@@ -143,8 +143,11 @@ def test_many_readers_are_done_by_several_jobs(
         services.reading.mark_all(who, ALL)
     _pull(services, [("one", "<p>new</p>")], 5)
     (job,) = queued.take()
-    turns = iter([False, False, False, True])
+    turns = iter([False, False, True])
     first = services.reopening.run(**job, seconds=60.0, is_stopping=lambda: next(turns))
     assert first == {"entries": 3}
-    assert queued.run() == 2
+    (later,) = queued.take()
+    second = services.reopening.run(**later, seconds=60.0, is_stopping=lambda: True)
+    assert second == {"entries": 1}, "a worker that always stops gets on, too"
+    assert queued.run() == 1
     assert all(_unread(services, who) == {"one"} for who in readers)

@@ -21,7 +21,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import MovingError, NotFoundError
+from app.errors import MovingError, NotFoundError, SearchUnavailableError, StoreError
 from app.feeds.fingerprints import WORDS_MIN, hash_linked_page, hash_text
 from app.gateways.reading.stories import Candidates, join_story
 from app.mappers.reading.entry_keys import to_millis
@@ -30,7 +30,7 @@ from app.models.accounts.preferences import APART_MAX
 from app.models.jobs.jobs import Job, Task
 from app.models.reading.entry import EntryKey, NewEntry
 from app.models.reading.rules import Rule, RuleSet
-from app.models.reading.search import encode_query
+from app.models.reading.search import SearchRequest, SearchResult, encode_query
 from app.models.reading.story import (
     CANDIDATES_MAX,
     KEEP,
@@ -448,6 +448,22 @@ def test_a_copy_that_a_search_does_not_find_cannot_stand_for_those_it_finds(
     assert get_titles(load(reader, alice, make_search(query))) == titles
 
 
+def test_a_search_whose_copies_cannot_be_looked_up_shows_each_entry(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = reader.services.finder._search
+    find = engine.find
+
+    def find_pages(request: SearchRequest, limit: int) -> SearchResult:
+        if request.ids is not None:
+            raise SearchUnavailableError
+        return find(request, limit)
+
+    monkeypatch.setattr(engine, "find", find_pages)
+    rows = page_through(reader, alice, Sort.NEWEST, Show.ALL, 1, make_search("story"))
+    assert get_titles(rows) == ["Story in B", "Story in A"]
+
+
 @pytest.mark.parametrize("sort", [Sort.NEWEST, Sort.OLDEST, Sort.RELEVANCE])
 @pytest.mark.parametrize(
     "query", ["word", "word is:unread", "word -is:starred", "word is:starred", "is:unread"]
@@ -579,8 +595,92 @@ def test_marks_of_two_feeds_with_copies_can_be_undone_in_any_order(
     assert [one.count for one in done] == [3, 1]
     assert list_unread(reader, alice) == ["Only C"]
     for place in order:
+        assert "Story in B" not in list_unread(reader, alice), "the other mark has read it, too"
         reading.undo_mass_mark(alice, done[place].undo)
     assert list_unread(reader, alice) == EVERY
+
+
+def test_a_copy_becomes_unread_with_the_undo_of_the_last_mark_that_read_it(
+    reader: World, alice: Actor
+) -> None:
+    reading, b = reader.services.reading, reader.feed("b")
+    first = reading.mark_all(alice, StreamRef.parse(f"feed/{reader.feed('a')}"))
+    later = [reading.mark_all(alice, StreamRef.parse(f"feed/{b}"))]
+    reader.store(b, [write(8, title="New in B", age=1)])
+    later.append(reading.mark_all(alice, StreamRef.parse(f"feed/{b}")))
+    reading.undo_mass_mark(alice, first.undo)
+    assert list_unread(reader, alice) == ["Only A", "Only C", "Story in A"]
+    reading.undo_mass_mark(alice, later[1].undo)
+    assert list_unread(reader, alice) == ["New in B", "Only A", "Only C", "Story in A"]
+    reading.undo_mass_mark(alice, later[0].undo)
+    assert list_unread(reader, alice) == ["New in B", *EVERY]
+
+
+def test_a_copy_becomes_unread_though_an_earlier_mark_of_its_feed_was_undone(
+    reader: World, alice: Actor
+) -> None:
+    reading, (a, b) = reader.services.reading, (StreamRef.parse(f"feed/{reader.feed(n)}") for n in "ab")
+    earlier = reading.mark_all(alice, b)
+    reading.mark(alice, [get_ids(reader, alice)["Story in B"]], False)
+    later = reading.mark_all(alice, a)
+    reading.undo_mass_mark(alice, earlier.undo)
+    assert list_unread(reader, alice) == ["Only B", "Only C"]
+    reading.undo_mass_mark(alice, later.undo)
+    assert list_unread(reader, alice) == EVERY
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+def test_the_undos_of_three_marks_restore_everything(
+    reader: World, alice: Actor, order: tuple[int, int, int]
+) -> None:
+    reading, b = reader.services.reading, reader.feed("b")
+    done = [reading.mark_all(alice, StreamRef.parse(f"feed/{reader.feed('a')}"))]
+    for number in (8, 9):
+        done.append(reading.mark_all(alice, StreamRef.parse(f"feed/{b}")))
+        reader.store(b, [write(number, title=f"New {number}", age=1)])
+    later = done[1:][::-1]  # of one feed, the later must be undone first
+    for place in order:
+        reading.undo_mass_mark(alice, done[0].undo if place == 0 else later.pop(0).undo)
+    assert list_unread(reader, alice) == ["New 8", "New 9", *EVERY]
+
+
+@pytest.mark.parametrize("in_job", [False, True])
+@pytest.mark.parametrize("with_read_feed", [False, True])
+@pytest.mark.parametrize("limit", ["keep", "last"])
+def test_what_a_mark_leaves_unread_in_its_feeds_is_no_copy_to_mark(
+    *,
+    reader: World,
+    alice: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+    in_job: bool,
+    with_read_feed: bool,
+    limit: str,
+) -> None:
+    reading, (a, b, c) = reader.services.reading, (reader.feed(name) for name in "abc")
+    if with_read_feed:
+        reading.mark_all(alice, StreamRef.parse(f"feed/{c}"))
+    jobs: list[Job] = []
+    if in_job:
+        monkeypatch.setattr(copy_marks, "AT_ONCE", 0)
+        monkeypatch.setattr(reader.services.copy_marks._jobs, "enqueue", jobs.append)
+    some: Any = {"keep": {b: [2]}} if limit == "keep" else {"last_seqs": {a: 9, b: 0}}
+    reader.services.mass_marks.mark_feeds(alice, [a, b], None, **some)
+    for job in jobs:
+        reader.services.copy_marks.run(**job.args, seconds=60.0)
+    assert len(jobs) == in_job
+    assert "Story in B" in list_unread(reader, alice)
+
+
+@pytest.mark.parametrize("feeds", [None, "abc"])
+def test_a_mark_of_all_feeds_looks_for_no_copies(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch, feeds: str | None
+) -> None:
+    monkeypatch.setattr(copy_marks, "AT_ONCE", 0)
+    monkeypatch.setattr(reader.services.stories, "find_copies", pytest.fail)
+    monkeypatch.setattr(reader.services.copy_marks._jobs, "enqueue", pytest.fail)
+    chosen = None if feeds is None else [reader.feed(name) for name in feeds]
+    reader.services.mass_marks.mark_feeds(alice, chosen, None, keep={reader.feed("b"): [2]})
+    assert list_unread(reader, alice) == ["Story in B"]
 
 
 def test_apps_learn_of_copies_that_a_mark_of_a_feed_reached(reader: World, alice: Actor) -> None:
@@ -623,30 +723,149 @@ def test_a_job_marks_the_copies_of_many_entries(
 def test_a_stopped_job_hands_the_remaining_feeds_to_another(
     reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, args = queue_copies(reader, alice, monkeypatch)
     jobs: list[Job] = []
+    monkeypatch.setattr(copy_marks, "AT_ONCE", 1)
     monkeypatch.setattr(reader.services.copy_marks._jobs, "enqueue", jobs.append)
-    done = reader.services.copy_marks.run(**args, seconds=60.0, is_stopping=lambda: True)
-    assert (done, [job.args for job in jobs]) == ({"entries": 0}, [args])
-    after = args | {"after": reader.feed("a")}
-    assert reader.services.copy_marks.run(**after, seconds=60.0) == {"entries": 0}
+    feeds = sorted(reader.feed(name) for name in "ac")
+    reader.services.marking.mark_feeds(alice, feeds)
+    seen = [jobs[0].args]
+    while jobs:
+        args = jobs.pop().args
+        reader.services.copy_marks.run(**args, seconds=60.0, is_stopping=lambda: True)
+        seen += [job.args for job in jobs]
+    # Another place each time: a job with the same arguments as a running one isn't queued.
+    assert [args["after"] for args in seen] == [0, feeds[0]]
+    assert list_unread(reader, alice) == ["Only B"]
 
 
+class KilledError(BaseException):
+    """The process was killed."""
+
+
+@pytest.mark.parametrize("cause", [StoreError, KilledError])
+def test_copies_are_marked_even_if_the_job_was_not_queued(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch, cause: type[BaseException]
+) -> None:
+    def fail(_job: Job) -> None:
+        raise cause
+
+    services, feed = reader.services, StreamRef.parse(f"feed/{reader.feed('a')}")
+    monkeypatch.setattr(copy_marks, "AT_ONCE", 1)
+    with monkeypatch.context() as patch, contextlib.suppress(KilledError):
+        patch.setattr(services.copy_marks._jobs, "enqueue", fail)
+        done = services.reading.mark_all(alice, feed)
+        assert done.undo in [action.undo for action in services.marking.list_history(alice).actions]
+    assert list_unread(reader, alice) == ["Only B", "Only C", "Story in B"]
+    now = clock.now()
+    assert services.copy_marks.find_due_jobs(now) == []
+    assert services.copy_marks.find_due_jobs(now + dt.timedelta(seconds=59)) == []
+    (job,) = services.copy_marks.find_due_jobs(now + dt.timedelta(minutes=11))
+    services.copy_marks.run(**job.args, seconds=60.0)
+    assert list_unread(reader, alice) == ["Only B", "Only C"]
+    assert services.copy_marks.find_due_jobs(now + dt.timedelta(minutes=22)) == []
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize("step", ["mark_copies_in_job", "mark", "end_copies"])
 def test_an_undo_while_the_job_runs_includes_its_marks(
+    *,
+    reader: World,
+    alice: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+    db: Database[Doc],
+    step: str,
+    is_after: bool,
+    is_killed: bool,
+) -> None:
+    done, args = queue_copies(reader, alice, monkeypatch)
+    actor = dataclasses.replace(alice, synced=True)
+    reads, run = reader.services.gateways.read_marks, reader.services.copy_marks.run
+    make = getattr(reads, step)
+
+    def make_and_undo(*some: Any, **options: Any) -> Any:
+        result = make(*some, **options) if is_after else None
+        with contextlib.suppress(NotFoundError):  # it was undone before
+            reader.services.reading.undo_mass_mark(actor, done.undo)
+        result = result if is_after else make(*some, **options)
+        if is_killed:
+            raise KilledError
+        return result
+
+    with monkeypatch.context() as patch, contextlib.suppress(KilledError):
+        patch.setattr(reads, step, make_and_undo)
+        run(**args, seconds=60.0)
+    if is_killed:
+        run(**args, seconds=60.0)
+    assert list_unread(reader, alice) == EVERY
+    assert db["undos"].count_documents({}) == 0
+    reader.services.reading.mark(alice, [get_ids(reader, alice)["Story in B"]], True)
+    run(**args, seconds=60.0)
+    assert "Story in B" not in list_unread(reader, alice), "it is taken back once"
+
+
+def test_a_job_that_ends_during_an_undo_leaves_nothing_behind(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch, db: Database[Doc]
+) -> None:
+    done, args = queue_copies(reader, alice, monkeypatch)
+    undos = reader.services.mappers.undos
+    leave = undos.leave_to_job
+
+    def run_and_leave(*some: Any) -> bool:
+        reader.services.copy_marks.run(**args, seconds=60.0)
+        return leave(*some)
+
+    monkeypatch.setattr(undos, "leave_to_job", run_and_leave)
+    reader.services.reading.undo_mass_mark(alice, done.undo)
+    assert list_unread(reader, alice) == EVERY
+    assert db["undos"].count_documents({}) == 0
+
+
+def test_an_undone_mark_is_gone_while_its_job_still_runs(
     reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done, args = queue_copies(reader, alice, monkeypatch)
-    reads = reader.services.gateways.read_marks
-    mark = reads.mark_copies
-
-    def undo_first(*some: Any) -> dict[int, list[int]]:
-        with contextlib.suppress(NotFoundError):
-            reader.services.reading.undo_mass_mark(alice, done.undo)
-        return mark(*some)
-
-    monkeypatch.setattr(reads, "mark_copies", undo_first)
-    reader.services.copy_marks.run(**args, seconds=60.0)
+    reader.services.reading.undo_mass_mark(alice, done.undo)
+    assert reader.services.marking.list_history(alice).actions == ()
+    with pytest.raises(NotFoundError):
+        reader.services.reading.undo_mass_mark(alice, done.undo)
+    assert reader.services.copy_marks.run(**args, seconds=60.0) == {"entries": 0}
     assert list_unread(reader, alice) == EVERY
+
+
+def test_an_undo_that_expires_while_the_job_runs_takes_nothing_back(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch, db: Database[Doc]
+) -> None:
+    _, args = queue_copies(reader, alice, monkeypatch)
+    reads = reader.services.gateways.read_marks
+    end = reads.end_copies
+
+    def expire_and_end(*some: Any, **options: Any) -> bool:
+        db["undos"].delete_many({})
+        return end(*some, **options)
+
+    monkeypatch.setattr(reads, "end_copies", expire_and_end)
+    reader.services.copy_marks.run(**args, seconds=60.0)
+    assert list_unread(reader, alice) == ["Only B", "Only C"]
+
+
+def test_apps_learn_of_marks_that_a_job_takes_back(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch, db: Database[Doc]
+) -> None:
+    changes = reader.services.gateways.changes
+    db["users"].update_one({"_id": alice.user_id}, {"$set": {"synced": True}})
+    done, args = queue_copies(reader, alice, monkeypatch)
+    reads = reader.services.gateways.read_marks
+    end, last = reads.end_copies, list[int]()
+
+    def undo_and_end(*some: Any, **options: Any) -> bool:
+        reader.services.reading.undo_mass_mark(alice, done.undo)
+        last.append(changes.find_last_id(alice.user_id))
+        return end(*some, **options)
+
+    monkeypatch.setattr(reads, "end_copies", undo_and_end)
+    reader.services.copy_marks.run(**args, seconds=60.0)
+    assert changes.find_last_id(alice.user_id) > last[0] > 0
 
 
 @pytest.fixture

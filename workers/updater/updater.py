@@ -387,8 +387,8 @@ def queue_due_work(services: bootstrap.Services) -> None:
     That is: pushed feeds, hub requests, pushes of our hub, imports, followed lists, the last hour's report,
     search indexing, account deletions, moves of people to other cells, personal exports, the deletion of
     feeds without readers, of entries beyond the budget and of media that nothing needs, entries to mark as
-    read, shares of secret feeds, files that media stores lack, icons of feeds, and pictures that were
-    postponed.
+    read, copies of those that were, shares of secret feeds, files that media stores lack, icons of feeds, and
+    pictures that were postponed.
     A job that is queued already isn't queued twice.
     """
     for due in (
@@ -406,6 +406,7 @@ def queue_due_work(services: bootstrap.Services) -> None:
         services.orphans.find_due_jobs,
         services.retention_budget.find_due_jobs,
         services.auto_read.find_due_jobs,
+        services.copy_marks.find_due_jobs,
         services.feed_search.find_due_jobs,
         services.crawls.find_due_jobs,
         services.media_cleaning.find_due_jobs,

@@ -59,7 +59,9 @@ class ChangeGateway:
         entries anyway.
         """
         now = clock.now()
-        seqs = self._undos.find_entries(user_id, token, now)
+        seqs = dict[int, list[int]]()
+        for one in self._undos.find_entries(user_id, token, now):
+            seqs.setdefault(one.feed_id, []).extend(one.seqs)
         undo = self._undos.find(user_id, token, now)
         before = undo.before if undo else {}
         for f, card in self._feeds.find_cards(list(before)).items():

@@ -367,6 +367,8 @@ INDEXES: dict[str, list[IndexModel]] = {
     ],
     "undos": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token"),
+        # Only mass marks whose copies a job marks.
+        IndexModel([("copies", _UP)], name="copies", partialFilterExpression={"copies": {"$exists": True}}),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
     ],
     "removals": [

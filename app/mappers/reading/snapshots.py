@@ -7,11 +7,12 @@ import datetime as dt
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from bson.binary import Binary
 from bson.int64 import Int64
 from pymongo import WriteConcern
+from pymongo.collection import Collection as Table
 
 from app.errors import MovingError
 from app.mappers.mongo.cells import Cells, get_epoch
@@ -97,13 +98,37 @@ def _digest(content: Mapping[str, object]) -> bytes:
     return digest.digest()
 
 
+#: In place of a mass mark: the undo of entries doesn't depend on later mass marks.
+ANY_MASS: Final = ""
+
+
+class FoundEntries(NamedTuple):
+    """Numbers of a feed's entries that an action marked as read one by one.
+
+    Attributes:
+        mass: the feed's last mass mark at that time; None: it had none. ANY_MASS: it doesn't matter.
+    """
+
+    feed_id: int
+    seqs: tuple[int, ...]
+    mass: str | None = ANY_MASS
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Undo:
-    """The read states that a mass mark replaced, by feed, each with the token of the mass mark before."""
+    """The read states that a mass mark replaced, by feed, each with the token of the mass mark before.
+
+    Attributes:
+        job_at: when a job last marked copies as a part of the mass mark; None: no job has to.
+    """
 
     token: str
     user_id: int
     before: Mapping[int, tuple[ReadState, str | None]]
+    job_at: dt.datetime | None = None
+
+
+_NOT_UNDONE: Final[Doc] = {"undone": {"$exists": False}}
 
 
 class HiddenEntries(NamedTuple):
@@ -124,6 +149,10 @@ class UndoMapper:
 
     An undo is written before its action, in one document. Feeds whose state changed before it could be
     replaced are written again in a further document, and the last state of a feed counts.
+
+    While a job marks copies, the first document has the field ``copies``. An undo of such an action is marked
+    as ``undone`` and then belongs to the job, which undoes what it has marked since. Both are changed in
+    one command each, so whichever is first decides.
     """
 
     def __init__(self, cells: Cells) -> None:
@@ -140,6 +169,8 @@ class UndoMapper:
             for f, (state, mass) in undo.before.items()
         )
         doc = {"token": undo.token, "user_id": undo.user_id, "expires": expires, "masses": masses, **packed}
+        if undo.job_at is not None:
+            doc["copies"] = undo.job_at
         self._undos.get(undo.user_id).insert_one(doc)
 
     @translate_errors
@@ -147,34 +178,85 @@ class UndoMapper:
         """Return a user's undo that has not expired."""
         before: dict[int, tuple[ReadState, str | None]] = {}
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "rows": {"$exists": True}}
-        docs = list(self._undos.get(user_id).find(query).sort("_id"))
+        docs = list(self._undos.get(user_id).find({**query, **_NOT_UNDONE}).sort("_id"))
         for doc in docs:
             masses = [None, *doc["masses"]]
             before.update({f.feed_id: (f.state, masses[f.first_seq]) for f in read_state_packing.unpack(doc)})
-        return Undo(token, user_id, before) if docs else None
+        at = next((doc["copies"] for doc in docs if "copies" in doc), None)
+        return Undo(token, user_id, before, at) if docs else None
 
     @translate_errors
     def add_entries(
-        self, user_id: int, token: str, seqs: Mapping[int, Sequence[int]], expires: dt.datetime
+        self, user_id: int, token: str, found: Sequence[FoundEntries], expires: dt.datetime
     ) -> None:
-        """Store the numbers of single entries, by feed, that an action marked as read.
+        """Store single entries that an action marked as read.
 
         An action may store several times, also together with :meth:`add`.
         """
-        found = [{"feed_id": feed_id, "seqs": list(numbers)} for feed_id, numbers in seqs.items()]
         self._undos.get(user_id).insert_one(
-            {"token": token, "user_id": user_id, "expires": expires, "found": found}
+            {"token": token, "user_id": user_id, "expires": expires, "found": _pack_found(found)}
         )
 
     @translate_errors
-    def find_entries(self, user_id: int, token: str, now: dt.datetime) -> dict[int, list[int]]:
-        """Return all numbers stored by :meth:`add_entries`; empty for another kind of token."""
+    def add_to_mass_mark(
+        self, user_id: int, token: str, found: Sequence[FoundEntries], job_at: dt.datetime | None = None
+    ) -> bool:
+        """Add single entries to a mass mark, unless it was undone or has expired; return whether it wasn't.
+
+        Args:
+            job_at: the time, if a job does this; it may only until :meth:`end_job`.
+        """
+        query: Doc = {"user_id": user_id, "token": token, "rows": {"$exists": True}, **_NOT_UNDONE}
+        update: Doc = {"$push": {"found": {"$each": _pack_found(found)}}}
+        if job_at is not None:
+            query["copies"], update["$set"] = {"$exists": True}, {"copies": job_at}
+        return bool(self._undos.get(user_id).update_one(query, update).matched_count)
+
+    @translate_errors
+    def end_job(self, user_id: int, token: str) -> bool:
+        """Store that all copies are marked; return False if the mass mark was undone or has expired."""
+        query = {"user_id": user_id, "token": token, "copies": {"$exists": True}, **_NOT_UNDONE}
+        return bool(self._undos.get(user_id).update_one(query, {"$unset": {"copies": ""}}).matched_count)
+
+    @translate_errors
+    def find_waiting(self, before: dt.datetime) -> list[tuple[int, str]]:
+        """Return (user, token) of the mass marks whose copies no job has marked since a time."""
+
+        def _read_cell(undos: Table[Doc]) -> list[tuple[int, str]]:
+            found = undos.find({"copies": {"$lt": before}}, {"user_id": 1, "token": 1}, hint="copies")
+            return [(doc["user_id"], doc["token"]) for doc in found]
+
+        return [row for rows in self._undos.read_each(_read_cell) for row in rows]
+
+    @translate_errors
+    def leave_to_job(self, user_id: int, token: str, expires: dt.datetime) -> bool:
+        """Mark an action as undone, and keep its entries for the job that marks copies.
+
+        Returns:
+            False if no job marks copies. Then nothing has changed.
+        """
+        table = self._undos.get(user_id)
+        query = {"user_id": user_id, "token": token, "copies": {"$exists": True}}
+        update = {"$set": {"undone": True}, "$unset": {"action": ""}, "$max": {"expires": expires}}
+        if not table.update_one(query, update).matched_count:
+            return False
+        table.delete_many({"user_id": user_id, "token": token, "copies": {"$exists": False}})
+        return True
+
+    @translate_errors
+    def find_undone(self, user_id: int, token: str) -> list[FoundEntries]:
+        """Return the entries of an action that was undone while a job marked copies; empty for others."""
+        doc = self._undos.get(user_id).find_one(
+            {"user_id": user_id, "token": token, "undone": True}, {"found": 1}
+        )
+        return _read_found(doc) if doc else []
+
+    @translate_errors
+    def find_entries(self, user_id: int, token: str, now: dt.datetime) -> list[FoundEntries]:
+        """Return all single entries stored for an action."""
         query = {"user_id": user_id, "token": token, "expires": {"$gt": now}, "found": {"$exists": True}}
-        found: dict[int, list[int]] = {}
-        for doc in self._undos.get(user_id).find(query, {"found": 1}):
-            for row in doc["found"]:
-                found.setdefault(row["feed_id"], []).extend(row["seqs"])
-        return found
+        docs = self._undos.get(user_id).find({**query, **_NOT_UNDONE}, {"found": 1})
+        return [found for doc in docs for found in _read_found(doc)]
 
     @translate_errors
     def add_hidden(self, user_id: int, done: HiddenEntries, expires: dt.datetime) -> None:
@@ -202,6 +284,11 @@ class UndoMapper:
         """Add the action to a stored undo, which puts it into the history."""
         said = {**dataclasses.asdict(action), "kind": action.kind.value}
         self._undos.get(user_id).update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
+
+    @translate_errors
+    def remove_undone(self, user_id: int, token: str) -> None:
+        """Delete what :meth:`leave_to_job` has kept."""
+        self._undos.get(user_id).delete_many({"user_id": user_id, "token": token, "undone": True})
 
     @translate_errors
     def find_actions(
@@ -233,6 +320,20 @@ def _snapshot(doc: Doc) -> Snapshot:
         show=Show(doc.get("show", Show.ALL)),
         ranking=tuple(map(EntryKey._make, _KEY.iter_unpack(doc["ranking"]))) if "ranking" in doc else None,
     )
+
+
+def _pack_found(found: Sequence[FoundEntries]) -> list[Doc]:
+    return [
+        {"feed_id": f.feed_id, "seqs": list(f.seqs), **({} if f.mass == ANY_MASS else {"mass": f.mass})}
+        for f in found
+    ]
+
+
+def _read_found(doc: Doc) -> list[FoundEntries]:
+    return [
+        FoundEntries(row["feed_id"], tuple(row["seqs"]), row.get("mass", ANY_MASS))
+        for row in doc.get("found", ())
+    ]
 
 
 def _pack_ranking(keys: Sequence[EntryKey] | None) -> Doc:

@@ -58,7 +58,8 @@ class AutoReadService:
         """
         end, users, marked = time.monotonic() + seconds, 0, 0
         for user_id in self._auto_read.iter_users(after):
-            if is_stopping() or time.monotonic() >= end:
+            # At least one: a job with the same arguments as this one would not be queued.
+            if users and (is_stopping() or time.monotonic() >= end):
                 self._jobs.enqueue(_make_job(after))
                 break
             marked += self._mark_due(user_id)

@@ -68,12 +68,15 @@ class MassMarks:
             last_seqs: feed → last number to mark; other feeds are left out. None: all entries.
             keep: feed → numbers that stay as they are.
         """
-        now = clock.now()
-        done = self._reads.mark_all(actor.user_id, feed_ids, last_seqs, now + self._undo_ttl, keep=keep)
-        if kind is ActionKind.AUTO:
+        now, is_auto = clock.now(), kind is ActionKind.AUTO
+        job_above = None if is_auto else self._copies.choose_limit(actor, feed_ids)
+        done = self._reads.mark_all(
+            *(actor.user_id, feed_ids, last_seqs, now + self._undo_ttl), keep=keep, job_above=job_above
+        )
+        if is_auto:
             # Nobody has read these feeds, and the days of one feed don't concern another one.
             return self._record(actor, ref, kind, marked=done.result, cards=[], now=now)
-        copies = self._copies.mark(actor, done)
+        copies = 0 if feed_ids is None or job_above is None else self._copies.mark(actor, done, feed_ids)
         marked = dataclasses.replace(done.result, count=done.result.count + copies)
         return self._record(actor, ref, kind, marked=marked, cards=done.cards, now=now)
 

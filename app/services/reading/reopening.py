@@ -56,13 +56,14 @@ class ReopenService:
             StoreError: the store did not answer.
         """
         seqs = self._reopening.find_changed(feed_id, clock.from_millis(since))
-        end, marked = time.monotonic() + seconds, 0
+        end, marked, done = time.monotonic() + seconds, 0, 0
         for user_id in self._reopening.iter_readers(feed_id, after) if seqs else ():
-            if is_stopping() or time.monotonic() >= end:
+            # At least one: a job with the same arguments as this one would not be queued.
+            if done and (is_stopping() or time.monotonic() >= end):
                 self._jobs.enqueue(_make_job(feed_id, since, after))
                 break
             marked += self._mark(user_id, feed_id, seqs)
-            after = user_id
+            done, after = done + 1, user_id
         return {"entries": marked}
 
     def _mark(self, user_id: int, feed_id: int, seqs: list[int]) -> int:

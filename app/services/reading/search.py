@@ -7,6 +7,8 @@ import datetime as dt
 import time
 from collections.abc import Iterable, Sequence
 
+from app import logs
+from app.errors import SearchUnavailableError
 from app.gateways.reading.streams import KeyPage, StreamGateway, cut_page
 from app.gateways.reading.tags import TagGateway
 from app.gateways.subscriptions.folders import FolderGateway
@@ -35,6 +37,8 @@ from app.models.reading.tokenizer import fold_text
 from app.models.subscriptions.folder import find_descendants
 from app.models.subscriptions.subscription import Subscription
 from app.ports import SearchPort
+
+log = logs.get(__name__)
 
 #: Characters of an excerpt that every row shows.
 EXCERPT = 120
@@ -146,7 +150,8 @@ class EntrySearch:
     def find_matching(self, snapshot: Snapshot, keys: Sequence[EntryKey]) -> list[EntryKey]:
         """Return those of these entries that the search finds, in the order of its results.
 
-        Limited to entries, the engine reads only these.
+        Limited to entries, the engine reads only these. If it doesn't answer, this returns nothing: the
+        page is shown with each entry on its own.
         """
         query = parse_query(snapshot.ref.query)
         wanted = self._wanted(snapshot, query)
@@ -155,7 +160,12 @@ class EntrySearch:
         if query.is_empty or not ids:
             return []
         among = dataclasses.replace(wanted, ids=ids, by_relevance=_is_ranked(snapshot, query))
-        return self._filtered(snapshot, query, self._search.find(among, len(ids) + 1))
+        try:
+            found = self._search.find(among, len(ids) + 1)
+        except SearchUnavailableError:
+            log.warning("matches_unknown", user_id=snapshot.user_id)
+            return []
+        return self._filtered(snapshot, query, found)
 
     def add_snippets(self, page: Page, ref: StreamRef) -> Page:
         """Replace the excerpts of rows whose beginning has no search term by a snippet with the term."""
