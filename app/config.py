@@ -818,7 +818,7 @@ class Settings:
         1000, "Newest entries that the preview of a rule considers", _between(10, 5000)
     )
     rule_full_texts: int = _row(
-        100, "Full texts that the rules of one user may request in one run over entries", _between(1, 1000)
+        100, "Full texts that the rules of one user may request within an hour", _between(1, 1000)
     )
     rule_preview_rows: int = _row(20, "Matching entries that the preview of a rule shows", _between(1, 200))
     playback_max: int = _row(500, "Positions in recordings that are kept per user", _between(1, 100_000))

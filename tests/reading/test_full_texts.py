@@ -5,14 +5,21 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from app import clock
 from app.bootstrap.services import Services
-from app.errors import PAGE_MESSAGES, FetchError, InvalidError, NotFoundError, RateLimitedError
+from app.errors import (
+    PAGE_MESSAGES,
+    FetchError,
+    InvalidError,
+    LaterError,
+    NotFoundError,
+    RateLimitedError,
+)
 from app.feeds.html.main_text import MAX_DEPTH, count_words, drop_heading, extract_main_text
 from app.feeds.html.text import flatten_html
 from app.gateways.reading import full_texts
@@ -21,7 +28,7 @@ from app.models.feeds.fetched import Fetched, FetchRequest, Target
 from app.models.jobs.jobs import Job, Queue
 from app.models.reading.full_text import FullText
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
-from app.services.reading.full_texts import describe_failure
+from app.services.reading.full_texts import AHEAD_PAUSE, WAITS_MAX, describe_failure
 from tests.support import corpus
 from tests.support.reader import Canned, add_user, elsewhere, pull
 
@@ -97,14 +104,14 @@ def request(services: Services, who: Actor, entry_id: int) -> FullText | None:
 
 
 def fetch(
-    services: Services, who: Actor, entry_id: int, site: Site, *, ahead: bool = False, attempts: int = 0
+    services: Services, who: Actor, entry_id: int, site: Site, *, ahead: bool = False, **counts: int
 ) -> Any:
     entry = services.reading.get_article(who, entry_id).entry
     found = list[dict[str, Any]]()
     texts: Any = services.full_texts
 
     def run() -> None:
-        fetching = texts.fetch(entry.feed_id, entry.id, site, ahead=ahead, attempts=attempts)
+        fetching = texts.fetch(entry.feed_id, entry.id, site, ahead=ahead, **counts)
         found.append(asyncio.run(fetching))
 
     elsewhere(run)
@@ -430,3 +437,47 @@ def test_an_excerpt_of_the_feed_that_is_longer_stays(services: Services, ann: Ac
     assert fetch(services, ann, entry_id, Site(page)) is None
     after = services.reading.get_article(ann, entry_id).entry.excerpt
     assert len(after) >= len(before)
+
+
+def _find_pause(fetching: Coroutine[Any, Any, object]) -> float | None:
+    """Return after how many seconds an attempt wants to run again."""
+
+    def run() -> float | None:
+        try:
+            asyncio.run(fetching)
+        except LaterError as e:
+            return e.seconds
+        return None
+
+    return elsewhere(run)
+
+
+class _Pause:
+    """The rate limit of a host that allows nothing for ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def find_pauses(self, hosts: Sequence[str]) -> list[float]:
+        return [self.seconds for _ in hosts]
+
+    def take_tokens(self, hosts: Sequence[str], *, urgent: bool = False) -> list[float]:
+        return [0.0 for _ in hosts]
+
+
+def test_a_page_that_nobody_waits_for_is_fetched_when_its_host_allows_it(
+    services: Services, ann: Actor
+) -> None:
+    entry_id, site = subscribe(services, ann, feed()), Site()
+    texts: Any = services.full_texts
+    own, feed_id = texts._budget, services.reading.get_article(ann, entry_id).entry.feed_id
+    texts._budget = _Pause(60)
+    assert _find_pause(texts.fetch(feed_id, entry_id, site, ahead=True)) == 60
+    assert fetch(services, ann, entry_id, site, ahead=True, waits=WAITS_MAX) == "busy", "not for ever"
+    texts._budget = _Pause(AHEAD_PAUSE + 1)
+    assert fetch(services, ann, entry_id, site, ahead=True) == "busy", "nor for long"
+    assert site.requests == []
+    assert services.mappers.entries.find_unfetched([entry_id], [feed_id]), "nothing is stored"
+    texts._budget = own
+    assert fetch(services, ann, entry_id, site, ahead=True) is None
+    assert not services.mappers.entries.find_unfetched([entry_id], [feed_id])

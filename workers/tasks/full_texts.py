@@ -14,7 +14,8 @@ async def fetch_full_text(
 ) -> dict[str, object]:
     """Fetch the page of an entry and store its article; ``ahead``: nobody waits for it."""
     texts = ctx.services.full_texts
-    return dict(await texts.fetch(feed_id, entry_id, ctx.fetcher, ahead=ahead, attempts=ctx.job.harm))
+    counts = {"attempts": ctx.job.harm, "waits": ctx.job.failures}
+    return dict(await texts.fetch(feed_id, entry_id, ctx.fetcher, ahead=ahead, **counts))
 
 
 @register_task(Task.TRY_TEXT, mode="solo", timeout=40)

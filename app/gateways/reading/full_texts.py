@@ -29,11 +29,15 @@ from app.models.reading.full_text import (
     is_worthwhile,
 )
 from app.models.reading.text_rules import list_hosts
+from app.models.sharing.sharing import Origin
 
 #: Time until a page is fetched again after a failure.
 RETRY: Final = dt.timedelta(hours=1)
 #: Pages in a row with hardly more text than their feed, after which no more are fetched ahead.
 MISSES: Final = 3
+
+#: How the addresses of pages begin that can be fetched.
+_PAGES = ("https://", "http://")
 
 
 class FullTextGateway:
@@ -57,7 +61,7 @@ class FullTextGateway:
     def find_page(self, entry: Entry) -> str | None:
         """Return the address of an entry's page; None: there is none that can be fetched."""
         url = entry.url or ""
-        return url if url.startswith(("https://", "http://")) else None
+        return url if url.startswith(_PAGES) else None
 
     def is_due(self, entry: Entry, now: dt.datetime) -> bool:
         """Return whether an entry's page has to be fetched: it wasn't, or it failed some time ago."""
@@ -88,16 +92,18 @@ class FullTextGateway:
         ]
 
     def find_pages_without_text(self, keys: Sequence[EntryKey]) -> list[tuple[int, int]]:
-        """Return (feed, entry) of those whose pages are worth a request; for shares, of their roots."""
-        found = [self.find(key.feed_id, key.id) for key in keys]
-        roots = [
-            self.find(one.of.feed_id, one.of.entry_id) if one.of and one.of.entry_id != one.id else one
-            for one in found
-            if one is not None
+        """Return (feed, entry) of those whose pages are worth a request, in order; of shares, their roots."""
+        origins = self._entries.find_origins(keys)
+        roots = [origins.get(key.id) or Origin(key.id, key.feed_id) for key in keys]
+        pages = [(root.feed_id, root.entry_id) for root in roots]
+        feed_ids = list({feed for feed, _ in pages})
+        bare = self._entries.find_unfetched([entry for _, entry in pages], feed_ids)
+        useless = self._feeds.find_without_gain(feed_ids, MISSES) if bare else set()
+        return [
+            (feed, entry)
+            for feed, entry in dict.fromkeys(pages)
+            if entry in bare and bare[entry][1].startswith(_PAGES) and feed not in useless
         ]
-        pages = {(e.feed_id, e.id) for e in roots if e is not None and e.full is None and self.find_page(e)}
-        useless = self._feeds.find_without_gain(list({feed for feed, _ in pages}), MISSES) if pages else set()
-        return sorted(page for page in pages if page[0] not in useless)
 
     def find(self, feed_id: int, entry_id: int) -> Entry | None:
         """Return an entry as stored."""

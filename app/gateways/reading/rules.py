@@ -86,7 +86,7 @@ class RuleGateway(RuleMapper):
     Args:
         preview_entries: newest entries that a preview considers.
         preview_rows: matches that it shows.
-        texts: most full texts that the rules of a user may request in one run.
+        texts: most full texts that the rules of a user may request within an hour.
     """
 
     def __init__(

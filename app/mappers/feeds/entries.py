@@ -555,6 +555,13 @@ class EntryMapper:
         return [d["_id"] for d in bare if since is None or d["arrived"] >= since]
 
     @translate_errors
+    def find_unfetched(self, ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, tuple[int, str]]:
+        """Return feed and address by id for the entries among these whose pages weren't fetched."""
+        query = {"_id": {"$in": list(ids)}, "feed_id": {"$in": list(feed_ids)}, "full": None}
+        found = self._entries.find(query, {"feed_id": 1, "url": 1}, batch_size=BATCH)
+        return {doc["_id"]: (doc["feed_id"], doc.get("url") or "") for doc in found}
+
+    @translate_errors
     def find_links(self, feed_id: int) -> list[EntryLink]:
         """Return the identifying fields of all entries of a feed, ascending by number."""
         found = self._entries.find({"feed_id": feed_id}, _LINK, batch_size=BATCH).sort("seq")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import InvalidError, NotFoundError, StoreError, get_page_message
+from app.errors import InvalidError, LaterError, NotFoundError, StoreError, get_page_message
 from app.gateways.feeds.robots import RobotsGateway
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.full_texts import FullTextGateway
@@ -28,8 +30,20 @@ log = logs.get(__name__)
 
 #: Attempts that may end their worker: after these the page counts as unreadable.
 ATTEMPTS_MAX = 2
+#: Seconds and attempts after which a page that nobody waits for is left to its first reader, if the rate
+#: limit of its host doesn't allow it.
+AHEAD_PAUSE = 900.0
+WAITS_MAX = 20
 #: Most pages of one feed that are fetched ahead after a pull.
 AHEAD_MAX = 20
+
+
+class _HostBusyError(Exception):
+    """The rate limit of a host doesn't allow a request for ``seconds``."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 class FullTextService:
@@ -113,13 +127,19 @@ class FullTextService:
             pages = self._full_texts.find_new_pages(new, AHEAD_MAX) if new else ()
             self._jobs.enqueue_many([_make_ahead_job(*page) for page in pages])
 
-    def request_matches(self, keys: Sequence[EntryKey]) -> None:
-        """Let the pages of entries be fetched that rules have matched; of shares, those of their roots.
+    def request_matches(self, user_id: int, keys: Sequence[EntryKey]) -> None:
+        """Let the pages of entries be fetched that a user's rules have matched; of shares, their roots.
 
-        These are the same jobs as for readers of full texts, so a page is fetched once for all.
+        These are the same jobs as for readers of full texts, so a page is fetched once for all. The first
+        ones count, up to the user's limit for an hour. Opening an entry requests the page of any other.
         """
-        with contextlib.suppress(StoreError):  # opening an entry requests its page again
-            pages = self._full_texts.find_pages_without_text(keys)
+        limit, key = self._settings.rule_full_texts, f"rule_texts:{user_id}"
+
+        def may_fetch(_page: object) -> bool:
+            return not self._limiter.count_try(key, limit, clock.HOUR)
+
+        with contextlib.suppress(StoreError):
+            pages = itertools.takewhile(may_fetch, self._full_texts.find_pages_without_text(keys))
             self._jobs.enqueue_many([_make_ahead_job(*page) for page in pages])
 
     async def fetch(
@@ -130,12 +150,17 @@ class FullTextService:
         *,
         ahead: bool = False,
         attempts: int = 0,
+        waits: int = 0,
     ) -> dict[str, Any]:
         """Fetch an entry's page and store its text, unless that was done; safe to run twice.
 
         Args:
             ahead: nobody waits for it, so the site's robots.txt and ``no-store`` hold.
             attempts: earlier attempts that ended with the worker, or took too long.
+            waits: earlier attempts that waited for the rate limit of the host.
+
+        Raises:
+            LaterError: nobody waits for it, and the rate limit of the host allows it soon.
         """
         texts = self._full_texts
         entry = texts.find(feed_id, entry_id)
@@ -144,7 +169,16 @@ class FullTextService:
             return {"error": None}
         if ahead and (entry.full is not None or not texts.has_gain(feed_id)):
             return {"error": None}
-        full = await self._fetch(entry, url, fetcher, ahead=ahead, attempts=attempts)
+        try:
+            full = await self._fetch(entry, url, fetcher, ahead=ahead, attempts=attempts)
+        except _HostBusyError as e:
+            pause = e.seconds
+            if not ahead:
+                full = texts.store_failure(entry, "busy", clock.now())
+            elif pause <= AHEAD_PAUSE and waits < WAITS_MAX:
+                raise LaterError(pause) from e
+            else:  # nothing is stored: opening the entry requests its page again
+                full = FullText(clock.now(), error="busy")
         log.info("full_text_fetched", error=full.error, ahead=ahead)
         return {"error": full.error}
 
@@ -157,9 +191,6 @@ class FullTextService:
         if ahead and not await self._is_allowed(entry.feed_id, url, fetcher):
             return store_failure(entry, ROBOTS, clock.now())
         page = await self._fetch_page(entry.feed_id, url, fetcher, ahead=ahead)
-        if page is None:
-            # Ahead, nothing is stored: opening the entry requests its page again.
-            return FullText(clock.now(), error="busy") if ahead else store_failure(entry, "busy", clock.now())
         if page.error is not None:
             return store_failure(entry, page.error.word, clock.now())
         if ahead and "no-store" in page.headers.get("cache-control", "").lower():
@@ -172,21 +203,21 @@ class FullTextService:
         if known is not None:
             return known
         answer = await self._fetch_page(feed_id, self._robots.get_address(url), fetcher, ahead=True)
-        return answer is not None and self._robots.store_answer(url, answer, clock.now())
+        return self._robots.store_answer(url, answer, clock.now())
 
-    async def _fetch_page(
-        self, feed_id: int, url: str, fetcher: FetchStreamer, *, ahead: bool
-    ) -> Fetched | None:
-        """Fetch a page within the rate limit of its host; None: that takes too long."""
+    async def _fetch_page(self, feed_id: int, url: str, fetcher: FetchStreamer, *, ahead: bool) -> Fetched:
+        """Fetch a page within the rate limit of its host.
+
+        Raises:
+            _HostBusyError: that takes too long.
+        """
         wait = self._find_wait(parse_host(url), urgent=not ahead)
         if wait > self._settings.full_text_patience:
-            return None
+            raise _HostBusyError(wait)
         await asyncio.sleep(wait)  # the rate limit of the host
-        found = None
-        async for page in fetcher.stream_fetches([self._make_request(feed_id, url)]):
-            self._fetch_budget.charge_pictures(page.wire_bytes)
-            found = page
-        return found
+        pages = [page async for page in fetcher.stream_fetches([self._make_request(feed_id, url)])]
+        self._fetch_budget.charge_pictures(sum(page.wire_bytes for page in pages))
+        return pages[0]
 
     def _make_request(self, feed_id: int, url: str) -> FetchRequest:
         # The feed named the page, so the page may not lead to private addresses of other hosts (S11).
@@ -195,7 +226,7 @@ class FullTextService:
 
     def _find_wait(self, host: str, *, urgent: bool) -> float:
         if self._fetch_budget.is_spent(clock.now()):
-            return self._settings.full_text_patience + 1
+            return math.inf
         return max(*self._budget.find_pauses([host]), *self._budget.take_tokens([host], urgent=urgent))
 
 

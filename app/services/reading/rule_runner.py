@@ -35,7 +35,7 @@ Notify = Callable[[int, int, int, dt.datetime, int], None]
 
 
 #: Called with entries whose full texts rules want.
-RequestTexts = Callable[[Sequence[EntryKey]], None]
+RequestTexts = Callable[[int, Sequence[EntryKey]], None]
 
 
 class NotifySearch(Protocol):
@@ -58,7 +58,6 @@ class _Round:
         is_begun: a reader's rules were tried, so the next run goes on from another place.
         open_feed: the feed at which the round ended before its last reader.
         left: by user, the seconds that their rules may still take.
-        texts: by user, the full texts that were requested. requested: ids of the entries.
     """
 
     now: dt.datetime
@@ -67,8 +66,6 @@ class _Round:
     is_begun: bool = False
     open_feed: FeedNews | None = None
     left: dict[int, float] = dataclasses.field(default_factory=dict)
-    texts: Counter[int] = dataclasses.field(default_factory=Counter)
-    requested: set[int] = dataclasses.field(default_factory=set)
     rules: Mapping[int, ReaderRules] = dataclasses.field(default_factory=dict)
     titles: Mapping[int, str] = dataclasses.field(default_factory=dict)
     is_missed: bool = False
@@ -85,7 +82,7 @@ class RuleRunner:
     Args:
         notify: notifies a user of new entries of a feed; repeated with the same place, it adds what is new.
         notify_search: the same for entries of a feed that a saved search finds.
-        request_texts: lets the pages of entries be fetched; a repeat changes nothing.
+        request_texts: lets the pages of entries be fetched for a user; a repeat fetches none again.
         send: lets entries be sent to targets of a user; a repeat changes nothing.
     """
 
@@ -206,7 +203,7 @@ class RuleRunner:
             try:
                 if found:
                     work.done["matches"] += len(found)
-                    self._want_texts(reader.user_id, found, work)
+                    self._want_texts(reader.user_id, found)
                     self._apply(feed, reader, upto, found, work.now)
                 else:
                     passed.append((reader, upto))
@@ -240,15 +237,10 @@ class RuleRunner:
         work.left[reader.user_id] = min(left, USER_SECONDS)
         return [one for one in judged if not one.verdict.is_empty]
 
-    def _want_texts(self, user_id: int, found: Sequence[Judged], work: _Round) -> None:
-        """Request the full texts of a user's entries, as many as one run may; once for all users."""
-        wanted = [one.key for one in found if "full_text" in one.verdict.actions]
-        wanted = wanted[: max(0, self._gateway.texts_max - work.texts[user_id])]
-        work.texts[user_id] += len(wanted)
-        new = [key for key in wanted if key.id not in work.requested]
-        work.requested.update(key.id for key in new)
-        if new:
-            self._request_texts(new)
+    def _want_texts(self, user_id: int, found: Sequence[Judged]) -> None:
+        """Request the full texts of a user's entries."""
+        if wanted := [one.key for one in found if "full_text" in one.verdict.actions]:
+            self._request_texts(user_id, wanted)
 
     def _apply(
         self, feed: FeedNews, reader: RuledReader, upto: int, found: Sequence[Judged], now: dt.datetime

@@ -125,8 +125,7 @@ class RuleRunService:
         if run.state is not RunState.RUNNING:
             return
         if run.rule.full_text and (run.feed_id, run.after) == (0, 0):
-            newest = self._rules.find_newest_matches(user_id, run.rule, self._engine)
-            self._request_texts(newest[: self._rules.texts_max])
+            self._request_texts(user_id, self._rules.find_newest_matches(user_id, run.rule, self._engine))
         for feed in self._runs.find_feeds(user_id, run.rule):
             if feed.card.id < run.feed_id or (feed.card.id == run.feed_id and run.after == END):
                 continue
