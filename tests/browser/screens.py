@@ -14,6 +14,7 @@ from app.feeds.html.text import flatten_html
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.rules import Rule
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
+from app.models.reading.text_rules import Trial
 from app.services.accounts.sign_in import Client
 from tests.support import corpus, importing, sharing, social, talking
 from tests.support.demo import NOW, Demo
@@ -120,6 +121,92 @@ def _noted(demo: Demo) -> str:
     notes.add_quote(who, demo.entry, " ".join(words[4:16]))
     notes.add_quote(who, demo.entry, " ".join(words[30:40]), color="blue", note="Is this still so?")
     return f"/read/notes?entry={demo.entry}"
+
+
+def _run_rule(demo: Demo) -> str:
+    """A rule is applied to past entries; another one is off, and for a few feeds."""
+    services, user = demo.services, demo.ann
+    rule = services.rules.save(user, Rule(0, "", "longer:10", hide=True, tag="Long"))
+    feeds, folders = tuple(list(demo.feeds.values())[:3]), (demo.folders["Design"],)
+    send = services.sending.list_targets(user)[-1].id
+    off = Rule(0, "Tickers of the news", "title:/live/", feeds, folders, notify=True, send=send, stop=True)
+    services.rules.set_enabled(user, services.rules.save(user, off).id, False)
+    services.rule_runs.begin(user, rule.id)
+    return "/settings/rules"
+
+
+def _end_run(demo: Demo) -> str:
+    """The rule has been applied."""
+    run = demo.services.rule_runs.find_run(demo.ann)
+    assert run is not None
+    demo.services.rule_runs.continue_run(demo.ann.user_id, run.id, seconds=30)
+    return "/settings/rules"
+
+
+def _stored_rule(demo: Demo) -> str:
+    return f"/settings/rules/{demo.services.rules.list_rules(demo.ann).rules[-1].id}"
+
+
+def _narrowed(page: Page) -> None:
+    page.locator("[data-narrow]").fill("d")
+    expect(page.locator("#scopes li[hidden]").first).to_be_hidden()
+
+
+def _rule_preview(page: Page) -> None:
+    page.locator("button[value=preview]").click()
+    expect(page.locator("#preview")).to_be_visible()
+
+
+def _service_refused(page: Page) -> None:
+    page.locator("#f-kind").select_option("gotify")
+    page.locator("#f-address").fill("https://push.example.org")
+    page.locator("form[action^='/settings/sending#'] .btn.primary").click()
+    expect(page.locator("[aria-invalid=true]").first).to_be_visible()
+
+
+def _more_menu(page: Page) -> None:
+    page.locator("#article > .bar .menu:not(.share-menu) > summary").click()
+    expect(page.locator("#article > .bar a[href$='/send']")).to_be_visible()
+
+
+def _site_rules(demo: Demo) -> str:
+    """Rules of sites that were tried: one finds its text, one nothing, one got no page."""
+    rules = demo.services.gateways.text_rules
+    at, words = clock.now(), "The old roofs of Kyoto curve. So do those of Nara. "
+    for host, trial in {
+        "roofs.example": Trial("https://roofs.example/1", at, True, True, 812, words * 4),
+        "narrow.example": Trial("https://narrow.example/a", at, True, False, 40, words),
+        "gone.example": Trial("https://gone.example/" + "long-" * 30, at, True, error="http_404"),
+    }.items():
+        rules.rules.store_trial(rules.add(host, "main .text, #story", ".newsletter, aside").id, trial)
+    return "/admin/texts"
+
+
+def _selector_refused(page: Page) -> None:
+    page.locator("#f-host").fill("bad.example")
+    page.locator("#f-content").fill("p >")
+    page.locator("form[action^='/admin/texts#'] .btn.primary").click()
+    expect(page.locator("[aria-invalid=true]").first).to_be_visible()
+
+
+def _server_refused(page: Page) -> None:
+    page.locator("#f-address").fill("gopher://old.example")
+    page.locator("#f-name").fill("ann")
+    page.locator("#f-secret").fill("correct horse")
+    page.locator("main form .btn.primary").click()
+    expect(page.locator("[aria-invalid=true]").first).to_be_visible()
+
+
+def _server_read(demo: Demo) -> str:
+    return f"/imports/{importing.reading(demo.services, demo.ann).id}"
+
+
+def _server_failed(demo: Demo) -> str:
+    return f"/imports/{importing.unreadable(demo.services, demo.ann).id}"
+
+
+def _server_preview(demo: Demo) -> str:
+    return f"/imports/{importing.pulled(demo.services, demo.ann).id}"
 
 
 def _sendable(demo: Demo) -> str:
@@ -395,6 +482,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("list", "/read/all"),
     Screen("article", lambda demo: f"/read/folder/{demo.folders['Design']}?entry={demo.entry}"),
     Screen("story", draw_story),
+    Screen(
+        "article-menu",
+        lambda demo: f"/read/all?entry={demo.entry}",
+        _more_menu,
+        covers="#article article, #article > .bar > *:not(.menu)",
+    ),
     Screen("article-far", _far),
     Screen("highlighted", highlight_rows),
     Screen("view-list", "/read/all?view=list"),
@@ -452,6 +545,11 @@ SCREENS: tuple[Screen, ...] = (
     Screen("import-report", _ended),
     Screen("imports", "/imports"),
     Screen("import-server", "/imports/server"),
+    Screen("import-server-refused", "/imports/server", _server_refused, expect="400"),
+    Screen("import-server-reading", _server_read),
+    Screen("import-server-failed", _server_failed),
+    Screen("import-server-preview", _server_preview),
+    Screen("import-report-notes", lambda demo: f"/imports/{importing.noted(demo.services, demo.ann).id}"),
     Screen("subscriptions", "/subscriptions"),
     Screen("subscriptions-chosen", "/subscriptions", _choose_feeds),
     Screen("subscriptions-none", "/subscriptions?q=nothing+like+that"),
@@ -479,6 +577,7 @@ SCREENS: tuple[Screen, ...] = (
             "account",
         )
     ),
+    Screen("sending-refused", "/settings/sending", _service_refused, expect="400"),
     Screen("send", _sendable),
     Screen("settings-sessions", _sessions),
     Screen("settings-search", "/settings?q=text"),
@@ -487,6 +586,11 @@ SCREENS: tuple[Screen, ...] = (
     Screen("new-password-old", "/new-password?token=gone", stranger=True, expect="403"),
     Screen("form-old", "/login", _old_form, stranger=True, expect="403"),
     Screen("rule", "/settings/rules/new?query=japan"),
+    Screen("rule-narrowed", "/settings/rules/new", _narrowed),
+    Screen("rule-preview", "/settings/rules/new?query=japan&do=highlight", _rule_preview),
+    Screen("rules-running", _run_rule, _tag_edit),
+    Screen("rules-applied", _end_run),
+    Screen("rule-stored", _stored_rule),
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-feed-made", "/settings/apps?stream=starred", _feed_made),
     Screen("apps-clients", "/settings/apps/clients"),
@@ -503,6 +607,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin-job", lambda demo: f"/admin/jobs/{demo.dead}"),
     Screen("admin-media", "/admin/media"),
     Screen("admin-texts", "/admin/texts"),
+    Screen("admin-texts-tried", _site_rules),
+    Screen("admin-texts-refused", "/admin/texts", _selector_refused, expect="400"),
     Screen("admin-server", "/admin/settings"),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),

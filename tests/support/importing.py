@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import zlib
 from collections import Counter
 
 from app import clock
 from app.bootstrap.services import Services
+from app.errors import InvalidError
 from app.feeds.opml import opml
 from app.models.accounts.actor import Actor
 from app.models.imports.imports import Import, ItemChange, ItemState
 from app.models.imports.opml import Outline
+from app.models.imports.pulls import Login, PulledPage, PullKind
 
 _NAMES = {
     (): ("A List Apart", "kottke.org"),
@@ -67,6 +70,49 @@ def ended(services: Services, who: Actor) -> Import:
     done = services.gateways.imports.end_run(found, "demo", clock.now())
     assert done is not None
     return done
+
+
+def noted(services: Services, who: Actor) -> Import:
+    """Return an import of an archive with notes and highlights that is done."""
+    done = ended(services, who)
+    marks = {"starred": 214, "tagged": 38, "noted": 17, "read": 5120, "missing": 9, "pages": 12, "cut": 3}
+    services.store.database["imports"].update_one({"_id": done.id}, {"$set": {"marks": marks}})
+    return services.imports.get(who, done.id)
+
+
+def reading(services: Services, who: Actor) -> Import:
+    """Return an import that has read a part of an account on another server, which isn't answering now."""
+    pulls = services.gateways.pulled_imports
+    address, login = "https://rss.example.org", Login("ann", "correct horse")
+    new = pulls.add(who.user_id, PullKind.GREADER, address, login, clock.now())
+    begun = pulls.begin_run(who.user_id, new.id, "demo", clock.now())
+    assert begun is not None
+    page = PulledPage((), "7", 0)
+    read = pulls.store_page(begun, page, "starred", "7", clock.now(), limit=1000)
+    assert read is not None
+    pulls.put_off(read, "timeout", clock.now() + dt.timedelta(days=1), clock.now())
+    return services.imports.get(who, new.id)
+
+
+def unreadable(services: Services, who: Actor) -> Import:
+    """Return an import from another server that can't be read anymore."""
+    done = services.gateways.pulled_imports.give_up(
+        reading(services, who),
+        InvalidError("Eventr's key for secrets has changed. Start the import once more."),
+        clock.now(),
+    )
+    assert done is not None
+    return done
+
+
+def pulled(services: Services, who: Actor) -> Import:
+    """Return an import from another server that is read, and waits for the person's choice."""
+    read = services.gateways.imports.read_file(document())
+    done = services.gateways.pulled_imports.finish(reading(services, who), read, clock.now())
+    assert done is not None
+    marks = {"waiting": 5400}
+    services.store.database["imports"].update_one({"_id": done.id}, {"$set": {"marks": marks}})
+    return services.imports.get(who, done.id)
 
 
 def _fate(title: str, feed_id: int, good: ItemState) -> ItemChange:

@@ -83,7 +83,10 @@ def test_a_rule_keeps_feeds_and_folders_that_are_gone(ann: Visitor, actor: Actor
     services.subscriptions.unsubscribe(actor, feed_id)
     services.folders.delete(actor, folder.id)
     page = BeautifulSoup(ann.get(f"/settings/rules/{rule.id}").text, "lxml")
-    chosen = {str(one["value"]): one.text for one in page.select("#f-scope option[selected]")}
+    chosen = {
+        str(one["value"]): one.parent.get_text(strip=True)  # type: ignore[union-attr]
+        for one in page.select("#scopes [name=scope][checked]")
+    }
     assert chosen == {f"feed/{feed_id}": "No longer subscribed", f"folder/{folder.id}": "Deleted folder"}
     form = {"id": str(rule.id), "query": "football", "read": "1", "scope": list(chosen)}
     assert ann.post("/settings/rules", form).status_code == 303
@@ -101,7 +104,7 @@ def test_the_preview_stores_nothing(ann: Visitor, actor: Actor, services: Servic
     assert preview is not None
     assert "1 of your last 2 entries" in preview.text
     assert [a.text for a in preview.select("li a")] == ["Football now"]
-    assert page.select_one(f"option[value='feed/{feed_id}'][selected]")
+    assert page.select_one(f"[name=scope][value='feed/{feed_id}'][checked]")
     assert "full texts" not in preview.text
     assert "full texts of new matches are fetched, at most 100" in (
         ann.post("/settings/rules", {**form, "full_text": "1"}).text

@@ -54,10 +54,11 @@ def add_rule() -> Response | tuple[str, int]:
     """Add a rule."""
     form = forms.read_form(request, NewRule)
     try:
-        get_services().text_rules.add(get_actor(), form.host, form.content, form.remove)
+        rule = get_services().text_rules.add(get_actor(), form.host, form.content, form.remove)
     except EventrError as e:
         return _show(e, form), e.http_status
-    return _back()
+    # Else the browser would go to the form again, as the address it was sent to says.
+    return make_response(redirect(f"{PAGE}#rule-{rule.id}", 303))
 
 
 @bp.post("/texts/<int:rule_id>/try")

@@ -1,0 +1,39 @@
+"""The form of a rule: its feeds and folders are found by typing, and what is chosen stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from app.models.reading.rules import Rule
+from tests.browser.conftest import Site
+from tests.browser.test_list_rules import subscribe
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+
+
+def test_typing_narrows_the_feeds_of_a_rule(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    feed_id = subscribe(site, ann, 1)
+    folders = [site.services.folders.create(ann, name) for name in ("Éclairs", "Bread")]
+    rule = site.services.rules.save(ann, Rule(0, "", "cake", (feed_id,), (), star=True))
+    page = visit(login="ann")
+    page.goto(f"/settings/rules/{rule.id}")
+    shown = page.locator("#scopes li:visible")
+    expect(shown).to_have_count(3)
+    field = page.get_by_role("searchbox", name="Find a feed or folder")
+    field.fill("ECL")
+    # The chosen feed stays, the other folder doesn't.
+    expect(shown).to_have_count(2)
+    expect(shown.filter(has_text="Bread")).to_have_count(0)
+    # Enter sends nothing.
+    field.press("Enter")
+    page.get_by_role("checkbox", name="Éclairs").check()
+    field.fill("")
+    expect(shown).to_have_count(3)
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("#rules")).to_be_visible()
+    (kept,) = site.services.rules.list_rules(ann).rules
+    assert (kept.feeds, kept.folders) == ((feed_id,), (folders[0].id,))
