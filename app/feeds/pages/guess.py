@@ -12,7 +12,8 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.errors import InvalidError, ParseError
@@ -52,6 +53,64 @@ _VARIABLE = re.compile(
 _CLASS = re.compile(r"-?[A-Za-z_][\w-]{0,60}")
 
 
+class Weights(NamedTuple):
+    """How much speaks for a row being the list of entries; ``away`` is the power of what speaks against.
+
+    ``few`` is what a row without any title of three words still counts.
+    """
+
+    few: float = 0.3
+    heading: float = 0.5
+    paragraph: float = 0.6
+    picture: float = 0.3
+    time: float = 0.5
+    dated: float = 0.5
+    depth: float = 0.2
+    away: float = 1.5
+    strong: float = 0.3
+
+
+WEIGHTS = Weights()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """Elements of a page that may be its entries, and what is known of them.
+
+    Attributes:
+        links: the addresses of their main links.
+        length: letters of a title on average, at most 80 of each.
+        shares: how many of them have what a weight is for, 0…1; ``depth``: 0…3 levels of their addresses.
+        away: names of elements around them that speak against a list.
+        strong: whether a name speaks for a list.
+    """
+
+    items: list[Any]
+    links: set[str]
+    length: float = 0.0
+    shares: dict[str, float] = dataclasses.field(default_factory=dict)
+    away: int = 0
+    strong: bool = False
+
+    def calculate_score(self, weights: Weights = WEIGHTS) -> float:
+        """Return how likely this is the list of entries; see :data:`MIN_SCORE`."""
+        if len(self.links) < FEWEST:
+            return 0.0
+        shares = self.shares
+        score = math.log2(len(self.links)) * self.length / 20 * (weights.few + shares["titled"])
+        score *= 1 + weights.heading * shares["heading"] + weights.paragraph * shares["paragraph"]
+        score *= (
+            1
+            + weights.picture * shares["picture"]
+            + weights.time * shares["time"]
+            + weights.dated * shares["dated"]
+        )
+        score *= 1 + weights.depth * shares["depth"]
+        against: float = (1 + self.away) ** weights.away
+        score /= against
+        return score * (1 + weights.strong) if self.strong else score
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guess:
     """A list that a page may have been made for, and what its recipe reads."""
@@ -70,22 +129,13 @@ def guess_lists(
         ParseError: ``too_large`` or ``empty``.
     """
     tree = PageTree(body, url, content_type)
-    scored = []
-    budget = Budget(RATED)
-    for items in _find_candidates(tree):
-        try:
-            score, links = _score(tree, items, budget)
-        except ParseError:
-            break  # the longest rows are rated
-        if score >= MIN_SCORE:
-            scored.append((score, items, links))
+    scored = [(score, row) for row in measure_rows(tree) if (score := row.calculate_score()) >= MIN_SCORE]
     guesses: list[Guess] = []
     taken: list[set[str]] = []
-    for score, items, links in sorted(scored, key=lambda one: -one[0])[:MAX_TRIED]:
-        # Another selector for the same entries isn't a second guess.
-        if any(len(links & other) > 0.6 * min(len(links), len(other)) for other in taken):
+    for score, row in sorted(scored, key=lambda one: -one[0])[:MAX_TRIED]:
+        if is_taken(row.links, taken):
             continue
-        selector = _build_selector(tree, items)
+        selector = _build_selector(tree, row.items)
         if not selector:
             continue
         recipe = Recipe(item=selector)
@@ -93,11 +143,27 @@ def guess_lists(
             feed = read_page(body, recipe, url=url, content_type=content_type)
         except ParseError:
             continue  # the other lists may be fine
-        taken.append(links)
+        taken.append(row.links)
         guesses.append(Guess(recipe, round(score, 2), feed))
         if len(guesses) == limit:
             break
     return guesses
+
+
+def is_taken(links: set[str], taken: Iterable[set[str]]) -> bool:
+    """Return whether links are mostly those of a guess: another selector for them isn't a second guess."""
+    return any(len(links & other) > 0.6 * min(len(links), len(other)) for other in taken)
+
+
+def measure_rows(tree: PageTree) -> list[Row]:
+    """Return the rows of a page that may be its list, the longest first, as far as the budget reaches."""
+    budget, rows = Budget(RATED), list[Row]()
+    for items in _find_candidates(tree):
+        try:
+            rows.append(_measure(tree, items, budget))
+        except ParseError:
+            break  # the longest rows are measured
+    return rows
 
 
 def _find_candidates(tree: PageTree) -> list[list[Any]]:
@@ -170,7 +236,7 @@ def _describe(element: Any, *, exact: bool) -> str:
     return str(element.tag) + "".join(f".{name}" for name in classes)
 
 
-def _score(tree: PageTree, items: list[Any], budget: Budget) -> tuple[float, set[str]]:
+def _measure(tree: PageTree, items: list[Any], budget: Budget) -> Row:
     links: dict[str, int] = {}
     marks: Counter[str] = Counter()
     depth = titled = 0
@@ -195,12 +261,9 @@ def _score(tree: PageTree, items: list[Any], budget: Budget) -> tuple[float, set
         depth += urlsplit(address).path.strip("/").count("/") + bool(urlsplit(address).query)
     count = len(links)
     if count < FEWEST:
-        return 0.0, set(links)
-    length = sum(links.values()) / count
-    score = math.log2(count) * length / 20 * (0.3 + titled / count)
-    score *= 1 + 0.5 * marks["heading"] / count + 0.6 * marks["paragraph"] / count
-    score *= 1 + 0.3 * marks["picture"] / count + 0.5 * marks["time"] / count + 0.5 * marks["dated"] / count
-    score *= 1 + 0.2 * min(depth / count, 3)
+        return Row(items, set(links))
+    shares = {name: marks[name] / count for name in ("heading", "paragraph", "picture", "time", "dated")}
+    shares |= {"titled": titled / count, "depth": min(depth / count, 3)}
     names = " ".join(
         f"{element.tag} {element.get('class') or ''} {element.get('id') or ''} {element.get('role') or ''}"
         for element in (items[0], *items[0].iterancestors())
@@ -209,7 +272,5 @@ def _score(tree: PageTree, items: list[Any], budget: Budget) -> tuple[float, set
     away = len(_AWAY.findall(names)) + sum(
         element.tag in ("nav", "footer", "aside", "header") for element in items[0].iterancestors()
     )
-    score /= (1 + away) ** 1.5
-    if _STRONG.search(names):
-        score *= 1.3
-    return score, set(links)
+    is_strong = bool(_STRONG.search(names))
+    return Row(items, set(links), sum(links.values()) / count, shares, away, is_strong)
