@@ -192,6 +192,24 @@ def test_all_that_people_do_in_a_cell_stays_in_it(
     assert cell_db["outbox"].count_documents({}) == 0
 
 
+def test_followed_lists_are_due_in_each_cell_and_move_along(
+    services: Services, cell_db: Database[Any], life: Demo
+) -> None:
+    ann = life.ann
+    services.followed_lists.add(ann, "https://lists.example/feeds.opml")
+    later = clock.now() + dt.timedelta(days=1)
+    before = services.followed_lists.list_lists(ann)
+    ids = {doc["_id"] for doc in cell_db["followedlists"].find({"user_id": ann.user_id})}
+    assert len(ids) == len(before)
+    assert {job.args["list_id"] for job in services.followed_lists.find_due_jobs(later)} == ids
+    services.mover.start(ann.user_id, HOME)
+    moves.work(services, ann.user_id)
+    services.cells.forget_places()
+    assert services.followed_lists.list_lists(ann) == before
+    assert cell_db["followedlists"].count_documents({}) == 0
+    assert {job.args["list_id"] for job in services.followed_lists.find_due_jobs(later)} == ids
+
+
 def _assert_numbers(services: Services, cell_db: Database[Any]) -> None:
     home = services.store.database
     for feed in home["feeds"].find():

@@ -93,6 +93,22 @@ def test_a_whole_word_is_found_among_many_longer_ones(
         assert len(_find(services, dora, word + "n")) == gateway.SHOWN
 
 
+def test_a_long_beginning_is_found_among_many_that_only_begin_alike(
+    services: Services, readers: list[Actor]
+) -> None:
+    *people, dora = readers
+    url = "https://electronically.example/feed"
+    feed_id = _read(services, url, "Electronically Yours", people)
+    _index(services)
+    words = services.mappers.feed_words
+    # Those with such a word in their descriptions come first where words are looked up.
+    others = range(1, gateway.CANDIDATES + 21)
+    words.store_words([FeedWords(feed_id=feed_id - n, about=("electronicalaa",), score=0.1) for n in others])
+    words.store_words([FeedWords(feed_id=feed_id + n, title=("electronics",), score=3.0) for n in others])
+    for text in ("electronica", "electronical"):
+        assert url in _find(services, dora, text), text
+
+
 def test_chinese_titles_are_found_by_any_two_characters(services: Services, readers: list[Actor]) -> None:
     url = "https://zh.example.org/feed"
     _read(services, url, "科技爱好者周刊", readers[:2])

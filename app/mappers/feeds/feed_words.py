@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection as Items
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from bson.int64 import Int64
 from bson.regex import Regex
@@ -160,8 +160,10 @@ class FeedWordsMapper:
         """
         *whole, last = query
         wanted: Doc = {"starts": last[:PREFIX_LONGEST]}
-        if whole:
-            wanted["words"] = {"$all": whole}
+        # The best hundred of "electronic" may all lack "electronically".
+        longer = [_make_start(last)] if len(last) > PREFIX_LONGEST else []
+        if whole or longer:
+            wanted["words"] = {"$all": [*whole, *longer]}
         found = self._words.find(wanted, _SHOWN).sort("score", DESCENDING).limit(limit)
         return [_parse(doc) for doc in found]
 
@@ -180,10 +182,15 @@ class FeedWordsMapper:
         *whole, last = query
         if len(last) < WEAK_PREFIX:
             return []
-        # Not re.compile: its flag for Unicode would make MongoDB read the whole index.
-        start: list[Any] = [Regex("^" + re.escape(last))]
-        found = self._words.find({"words": {"$all": whole + start}}, _SHOWN).limit(limit)
+        wanted = {"words": {"$all": [*whole, _make_start(last)]}}
+        found = self._words.find(wanted, _SHOWN).limit(limit)
         return [_parse(doc) for doc in found]
+
+
+def _make_start(text: str) -> Regex[str]:
+    """Return a pattern of words that begin with a text."""
+    # Not re.compile: its flag for Unicode would make MongoDB read the whole index.
+    return Regex("^" + re.escape(text))
 
 
 def _build(words: FeedWords) -> Doc:

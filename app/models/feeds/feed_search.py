@@ -15,7 +15,7 @@ from app.models.reading.tokenizer import split_words
 
 #: Most words of a query that count; more are ignored.
 QUERY_WORDS = 8
-#: Characters of the longest stored beginning of a word; a longer one is compared after it was found.
+#: Characters of the longest stored beginning of a word; a longer one is compared with the words themselves.
 PREFIX_LONGEST = 10
 #: Most words stored of a title, a host and the names of folders, of a description, and of each headline.
 STRONG_WORDS, ABOUT_WORDS, HEADLINE_WORDS = 24, 60, 20
