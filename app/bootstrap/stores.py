@@ -680,7 +680,13 @@ class Gateways:
         self.statistics = StatisticsGateway(m.statistics, m.users, days=settings.statistics_days)
         self.playback = PlaybackGateway(m.playback, limit=settings.playback_max, days=settings.playback_days)
         self.targets = TargetGateway(
-            targets=m.targets, entries=self.entries, feeds=m.feeds, tags=self.tags, settings=settings
+            targets=m.targets,
+            users=m.users,
+            subscriptions=m.subscriptions,
+            entries=self.entries,
+            feeds=m.feeds,
+            tags=self.tags,
+            settings=settings,
         )
         self.rules = RuleGateway(
             cells=cells,

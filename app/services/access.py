@@ -19,6 +19,16 @@ def require_permission(actor: Actor, permission: Permission) -> None:
         raise ForbiddenError(user_id=actor.user_id, permission=permission.value)
 
 
+def require_sending(actor: Actor) -> None:
+    """Check that an actor may let entries out of Eventr, as shares do. They learn what is in them.
+
+    Raises:
+        ForbiddenError: the role doesn't hold both permissions.
+    """
+    require_permission(actor, Permission.SHARE_EDIT)
+    require_permission(actor, Permission.ENTRY_READ)
+
+
 class Limiter(Protocol):
     """Counts attempts within a window of seconds; implemented in :mod:`app.adapters.redis.rate_limit`."""
 

@@ -33,11 +33,11 @@ class StarResult(NamedTuple):
     """The result of starring many entries.
 
     Attributes:
-        starred: how many have a star now that had none.
+        starred: the ids of entries that have a star now and had none.
         roots: the ids of entries that have the stars of shares.
     """
 
-    starred: int
+    starred: tuple[int, ...]
     roots: tuple[int, ...]
 
 
@@ -302,17 +302,17 @@ class EntryGateway:
         """
         keys = self.find_markable_keys(user_id, entry_ids)
 
-        def write_stars(session: Session) -> int:
-            new = 0
+        def write_stars(session: Session) -> list[int]:
+            new = list[EntryKey]()
             if on:
                 counted, new = self._marks.star_many(user_id, list(keys.values()), now, session)
             else:
                 counted = self._marks.unstar_many(user_id, list(keys), session)
             if counted and not self._entries.change_star_counts(counted, 1 if on else -1, session):
                 raise ConflictError(user_id=user_id)
-            return new
+            return [key.id for key in new]
 
-        single, starred, roots = [i for i in entry_ids if i not in keys], 0, list[int]()
+        single, starred, roots = [i for i in entry_ids if i not in keys], list[int](), list[int]()
         if keys:
             try:
                 starred = self._cells.run_in_transaction(user_id, write_stars)
@@ -321,9 +321,9 @@ class EntryGateway:
         for entry_id in single:
             with contextlib.suppress(NotFoundError):
                 changed, root = self.set_starred(user_id, entry_id, on, now)
-                starred += changed and on
+                starred += [entry_id] if changed and on else []
                 roots += [] if root == entry_id else [root]
-        return StarResult(starred, tuple(roots))
+        return StarResult(tuple(starred), tuple(roots))
 
     def find_markable_keys(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, EntryKey]:
         """Return the keys, by id, of those entries that a user may see or has marked; shares are left out.

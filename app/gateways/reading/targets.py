@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 from app.config import Settings
@@ -13,8 +14,10 @@ from app.feeds import targets as kinds
 from app.feeds.fetch.address_policy import Policy
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.tags import TagGateway
+from app.mappers.accounts.users import UserMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.targets import TargetMapper
+from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.fetched import Fetched, FetchRequest, Purpose
 from app.models.reading.targets import (
     Delivery,
@@ -32,6 +35,8 @@ EXPIRES = dt.timedelta(days=90)
 CLAIMED = dt.timedelta(minutes=2)
 #: The span of the limit of deliveries.
 DAY = dt.timedelta(days=1)
+#: Time for which it is remembered that something was too much; a repeated job counts it once.
+DROPPED = dt.timedelta(days=2)
 _JITTER = 0.1
 
 
@@ -42,6 +47,8 @@ class TargetGateway:
         self,
         *,
         targets: TargetMapper,
+        users: UserMapper,
+        subscriptions: SubscriptionMapper,
         entries: EntryGateway,
         feeds: FeedMapper,
         tags: TagGateway,
@@ -49,6 +56,7 @@ class TargetGateway:
         rng: random.Random | None = None,
     ) -> None:
         self.targets, self._entries, self._feeds, self._tags = targets, entries, feeds, tags
+        self.users, self._subscriptions = users, subscriptions
         self._settings, self._policy = settings, Policy(settings, Purpose.SEND)
         self._key = sealing.derive_key(settings.secret_key)
         self._rng = rng or random.Random()  # noqa: S311 — spreads load, guards nothing
@@ -106,11 +114,17 @@ class TargetGateway:
         fresh = [one for one in dict.fromkeys(fresh) if one not in before]
         most = self._settings.sends_per_day
         left = max(0, most - self.targets.count_since(user_id, now - DAY, most))
-        for target_id in {one.target_id for one in fresh[left:]}:
-            count = sum(one.target_id == target_id for one in fresh[left:])
-            self.targets.count_dropped(user_id, target_id, count)
         stored = self.targets.add_deliveries(user_id, fresh[:left], now, now + EXPIRES) if fresh[:left] else 0
-        return stored, len(fresh[left:])
+        if too_many := fresh[left:]:
+            self._drop(user_id, too_many, now)
+        return stored, len(too_many)
+
+    def _drop(self, user_id: int, wanted: Sequence[Wanted], now: dt.datetime) -> None:
+        """Count what is too much for a day, once. Entries sent by hand raise an error instead."""
+        automatic = [one for one in wanted if one.occasion not in (Occasion.KEY, Occasion.TEST)]
+        new = self.targets.add_dropped(user_id, automatic, now + DROPPED) if automatic else []
+        for target_id, count in Counter(one.target_id for one in new).items():
+            self.targets.count_dropped(user_id, target_id, count)
 
     def build_request(self, target: Target, one: Delivery) -> FetchRequest | None:
         """Return the request of a delivery; None: its entry is gone, or the user may not see it anymore.
@@ -139,7 +153,11 @@ class TargetGateway:
             entry = self._entries.get(one.user_id, one.entry_id)
         except NotFoundError:
             return None
+        mine = self._subscriptions.find(one.user_id, entry.feed_id)
         card = self._feeds.find_cards([entry.feed_id]).get(entry.feed_id)
+        title = (mine.title if mine else "") or (card.title if card else "")
+        if not title and mine and card:  # an address may be a secret of those who follow the feed
+            title = card.url
         marks = self._tags.find_marks(one.user_id, [entry.id])
         tags = self._tags.find_by_marks(one.user_id, marks).get(entry.id, ())
         return SentEntry(
@@ -149,7 +167,7 @@ class TargetGateway:
             f"{origin}/entries/{entry.id}",
             entry.author,
             entry.excerpt,
-            (card.title or card.url) if card else "",
+            title,
             entry.published,
             tuple(tag.name for tag in tags),
         )
@@ -174,13 +192,15 @@ class TargetGateway:
         self.targets.record_result(one.user_id, one.target_id, error, now)
         if not error:
             self.targets.store_state(one, DeliveryState.SENT)
+            # The service responds, so the others needn't wait because an entry before them failed.
+            self.targets.release_target(one.user_id, one.target_id, now)
         elif is_temporary and one.tries < settings.send_tries:
             wait = min(settings.send_backoff_min * (1 << (one.tries - 1)), settings.send_backoff_max)
             pause = max(wait * self._rng.uniform(1 - _JITTER, 1 + _JITTER), float(asked))
             due = now + dt.timedelta(seconds=pause)
             self.targets.store_state(one, DeliveryState.WAITING, error, due)
             # One attempt tells enough; many would hold a worker up for a service that doesn't respond.
-            self.targets.postpone_target(one.user_id, one.target_id, due)
+            self.targets.postpone_target(one.user_id, one.target_id, due, now)
         else:
             self.targets.store_state(one, DeliveryState.FAILED, error)
 

@@ -331,7 +331,7 @@ INDEXES: dict[str, list[IndexModel]] = {
         IndexModel([("user_id", _UP), ("at", _DOWN)], name="user_at"),
         # What waits: of a user, and of all.
         IndexModel(
-            [("user_id", _UP), ("due", _UP)],
+            [("user_id", _UP), ("due", _UP), ("tries", _UP)],
             name="user_due",
             partialFilterExpression={"due": {"$type": "date"}},
         ),

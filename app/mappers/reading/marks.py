@@ -77,11 +77,11 @@ class MarkMapper:
     @translate_errors
     def star_many(
         self, user_id: int, entries: Sequence[EntryKey], at: dt.datetime, session: Session
-    ) -> tuple[list[EntryKey], int]:
+    ) -> tuple[list[EntryKey], list[EntryKey]]:
         """Store the stars of many entries.
 
         Returns:
-            Those of which it is the first mark that keeps them, and the number that had no star.
+            Those of which it is the first mark that keeps them, and those that had no star.
 
         Raises:
             ConflictError: an entry was marked elsewhere at the same time; the transaction has ended.
@@ -104,7 +104,7 @@ class MarkMapper:
                 raise
             raise ConflictError(user_id=user_id) from e
         kept = [*fresh, *(e for e in more if not _is_kept(known[e.id]))]
-        return kept, len(fresh) + len(more)
+        return kept, [*fresh, *more]
 
     @translate_errors
     def unstar_many(self, user_id: int, entry_ids: Sequence[int], session: Session) -> list[EntryKey]:

@@ -2,10 +2,11 @@
 
     targets     {_id, user_id, kind, name, address, secret?, on: [occasion], enabled, tried_at?, error?,
                  dropped?}
-    deliveries  {user_id, target_id, entry_id, cause, at, state, due?, tries, error?, expires}
+    deliveries  {user_id, target_id, entry_id, cause, at?, state, due?, tries, error?, expires}
 
 A delivery is unique for its target, entry and cause, and stays until it expires. So an entry that a rule
-matches twice, because a job is repeated, is sent once. ``due`` is there as long as it waits.
+matches twice, because a job is repeated, is sent once. ``due`` is there as long as it waits. What isn't
+sent, because it is too much for a day, has no ``at``: it is in no list and doesn't count for the day.
 """
 
 from __future__ import annotations
@@ -100,6 +101,17 @@ class TargetMapper:
         self, user_id: int, wanted: Sequence[Wanted], now: dt.datetime, expires: dt.datetime
     ) -> int:
         """Store what is to be sent, unless it was stored before; return how much is new."""
+        fields = {"at": now, "state": DeliveryState.WAITING.value, "due": now, "tries": 0, "expires": expires}
+        return len(self._insert(user_id, wanted, fields))
+
+    @translate_errors
+    def add_dropped(self, user_id: int, wanted: Sequence[Wanted], expires: dt.datetime) -> list[Wanted]:
+        """Store what isn't sent, because it is too much for a day; return what is new."""
+        fields = {"state": DeliveryState.FAILED.value, "error": "too_many", "tries": 0, "expires": expires}
+        return self._insert(user_id, wanted, fields)
+
+    def _insert(self, user_id: int, wanted: Sequence[Wanted], fields: Doc) -> list[Wanted]:
+        """Store deliveries, unless they were stored before; return those that are new."""
         writes = [
             UpdateOne(
                 {
@@ -108,25 +120,19 @@ class TargetMapper:
                     "entry_id": Int64(one.entry_id),
                     "cause": one.cause,
                 },
-                {
-                    "$setOnInsert": {
-                        "at": now,
-                        "state": DeliveryState.WAITING.value,
-                        "due": now,
-                        "tries": 0,
-                        "expires": expires,
-                    }
-                },
+                {"$setOnInsert": fields},
                 upsert=True,
             )
             for one in wanted
         ]
         try:
-            return self._deliveries.get(user_id).bulk_write(writes, ordered=False).upserted_count
+            new = self._deliveries.get(user_id).bulk_write(writes, ordered=False).upserted_ids or {}
+            return [wanted[number] for number in new]
         except BulkWriteError as e:
             if any(error["code"] != _DUPLICATE for error in e.details["writeErrors"]):
                 raise
-            return int(e.details["nUpserted"])  # another process was faster with the others
+            # Another process was faster with the others.
+            return [wanted[one["index"]] for one in e.details["upserted"]]
 
     @translate_errors
     def find_known(self, user_id: int, wanted: Sequence[Wanted]) -> set[Wanted]:
@@ -160,11 +166,14 @@ class TargetMapper:
 
     @translate_errors
     def claim(self, user_id: int, now: dt.datetime, until: dt.datetime) -> Delivery | None:
-        """Return a delivery of a user that was due, and is postponed now; None: there is none."""
+        """Return a delivery of a user that was due, and is postponed now; None: there is none.
+
+        Of those that are due since the same time, the one with the fewest attempts comes first.
+        """
         doc = self._deliveries.get(user_id).find_one_and_update(
             {"user_id": user_id, "due": {"$lte": now}},
             {"$set": {"due": until}, "$inc": {"tries": 1}},
-            sort=[("due", 1)],
+            sort=[("due", 1), ("tries", 1)],
             hint="user_due",
             return_document=ReturnDocument.AFTER,
         )
@@ -203,15 +212,27 @@ class TargetMapper:
         self._deliveries.get(one.user_id).update_one(query, change)
 
     @translate_errors
-    def postpone_target(self, user_id: int, target_id: int, due: dt.datetime) -> None:
-        """Let everything that waits for a target wait until a time, at least."""
-        query = {"user_id": user_id, "target_id": target_id, "due": {"$lt": due}}
+    def postpone_target(self, user_id: int, target_id: int, due: dt.datetime, now: dt.datetime) -> None:
+        """Let everything that is due for a target wait until a time, but not what a worker is sending."""
+        query = {"user_id": user_id, "target_id": target_id, "due": {"$lte": now}}
+        self._deliveries.get(user_id).update_many(query, {"$set": {"due": due}}, hint="user_due")
+
+    @translate_errors
+    def release_target(self, user_id: int, target_id: int, now: dt.datetime) -> None:
+        """Let everything be due for a target that wasn't tried yet."""
+        query = {"user_id": user_id, "target_id": target_id, "due": {"$gt": now}, "tries": 0}
+        self._deliveries.get(user_id).update_many(query, {"$set": {"due": now}}, hint="user_due")
+
+    @translate_errors
+    def postpone_user(self, user_id: int, due: dt.datetime, now: dt.datetime) -> None:
+        """Let everything that is due for a user wait until a time."""
+        query = {"user_id": user_id, "due": {"$lte": now}}
         self._deliveries.get(user_id).update_many(query, {"$set": {"due": due}}, hint="user_due")
 
     @translate_errors
     def list_latest(self, user_id: int, limit: int, entry_id: int | None = None) -> list[Delivery]:
         """Return a user's deliveries, the latest first; of one entry, if it is given."""
-        query: dict[str, Any] = {"user_id": user_id}
+        query: dict[str, Any] = {"user_id": user_id, "at": {"$type": "date"}}
         if entry_id is not None:
             query["entry_id"] = entry_id
         found = self._deliveries.get(user_id).find(query).sort("at", -1).limit(limit)

@@ -84,6 +84,17 @@ class Rule:
         return bool(self.tag or self.send or self.stop) or any(getattr(self, action) for action in ACTIONS)
 
 
+def sends_more(rule: Rule, was: Rule | None) -> bool:
+    """Return whether a rule sends other entries than before, or to another target; None: it is new."""
+    if not rule.send:
+        return False
+    return was is None or _get_reach(rule) != _get_reach(was) or rule.enabled > was.enabled
+
+
+def _get_reach(rule: Rule) -> tuple[object, ...]:
+    return rule.send, rule.query, rule.feeds, rule.folders
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class RuleSet:
     """All rules of a user, in the order in which they are tried.

@@ -77,6 +77,15 @@ class Wanted(NamedTuple):
     entry_id: int
     cause: str
 
+    @property
+    def occasion(self) -> Occasion:
+        """Why it is sent."""
+        return _get_occasion(self.cause)
+
+
+def _get_occasion(cause: str) -> Occasion:
+    return Occasion(cause.partition(":")[0])
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delivery:
@@ -100,7 +109,7 @@ class Delivery:
     @property
     def occasion(self) -> Occasion:
         """Why it is sent."""
-        return Occasion(self.cause.partition(":")[0])
+        return _get_occasion(self.cause)
 
     @property
     def event_id(self) -> str:

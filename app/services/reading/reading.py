@@ -586,9 +586,9 @@ class ReadingService:
         if copies := [i for i in self._stories.find_copy_ids(actor, roots) if i not in set(wanted)]:
             starred += self._entries.set_many_starred(actor.user_id, copies, bool(on), clock.now()).starred
             wanted += copies
-        self._statistics.count(actor.user_id, Counted.STARRED, starred, clock.now())
-        if on and starred:
-            self._sending.request_automatic(actor.user_id, entry_ids, Occasion.STAR)
+        self._statistics.count(actor.user_id, Counted.STARRED, len(starred), clock.now())
+        if new := sorted(set(starred).intersection(entry_ids)):
+            self._sending.request_automatic(actor.user_id, new, Occasion.STAR)
         if actor.synced:  # after the change, as in set_starred
             self._changes.record_changes(actor.user_id, {}, wanted)
         self._events.notify_counts(actor.user_id)

@@ -26,11 +26,12 @@ from app.models.reading.rules import (
     count_patterns,
     parse_condition,
     read_rules,
+    sends_more,
 )
 from app.models.reading.search import QUERY_MAX, normalise_query
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.ports import SearchPort
-from app.services.access import require_permission
+from app.services.access import require_permission, require_sending
 from app.services.validation import check_id, check_ids, check_text
 
 log = logs.get(__name__)
@@ -107,11 +108,17 @@ class RuleService:
         return rule
 
     def _check_target(self, actor: Actor, rule: Rule, was: RuleSet) -> None:
-        """Raise InvalidError if a rule sends entries to a service that the actor doesn't have.
+        """Check that the actor may let entries out as a rule does.
 
-        A rule may keep one that is gone: it sends nothing then.
+        A rule may keep a service that is gone: it sends nothing then.
+
+        Raises:
+            ForbiddenError: the rule would send more, and the actor may not.
+            InvalidError: it sends entries to a service that the actor doesn't have.
         """
         before = was.find(rule.id)
+        if sends_more(rule, before):
+            require_sending(actor)
         if not rule.send or (before is not None and before.send == rule.send):
             return
         if not self._rules.has_target(actor.user_id, rule.send):
@@ -136,7 +143,10 @@ class RuleService:
         """
         require_permission(actor, Permission.TAG_EDIT)
         was = self._rules.find_by_user(actor.user_id)
-        rule = dataclasses.replace(_get(was, rule_id), enabled=enabled)
+        before = _get(was, rule_id)
+        rule = dataclasses.replace(before, enabled=enabled)
+        if sends_more(rule, before):
+            require_sending(actor)
         self._store(actor, [rule if one.id == rule_id else one for one in was.rules], was)
         return rule
 
@@ -196,6 +206,8 @@ class RuleService:
         if known and len(was.rules) + len(known) > self._limit:
             raise TooLargeError("You can have at most %(limit)s rules.", limit=self._limit)
         rules = [self._check(rule)[0] for rule in known]
+        if any(rule.send for rule in rules):
+            require_sending(actor)
         if not all(rule.has_actions for rule in rules):
             raise InvalidError("This isn't a file of rules.", field="file")
         new = [dataclasses.replace(rule, id=number) for number, rule in enumerate(rules, first)]

@@ -7,10 +7,12 @@ failures, always with the same id. So an entry is sent at least once, and a rece
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import datetime as dt
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urljoin
 
 from app import clock, logs
 from app.config import Settings
@@ -18,7 +20,7 @@ from app.errors import EventrError, InvalidError, RateLimitedError
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.targets import CLAIMED, TargetGateway
 from app.models.accounts.actor import Actor, Permission
-from app.models.feeds.fetched import Fetched
+from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.feeds.hosts import parse_host
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.reading.targets import (
@@ -32,7 +34,7 @@ from app.models.reading.targets import (
     Wanted,
 )
 from app.ports import FetchStreamer, HostBudget, JobPort
-from app.services.access import Limiter, require_permission, throttle
+from app.services.access import Limiter, require_permission, require_sending, throttle
 from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
@@ -44,6 +46,8 @@ SHOWN = 20
 AT_ONCE = 100
 #: Seconds that a delivery waits for the rate limit of its host within the job; it is postponed otherwise.
 PATIENCE = 5.0
+#: Time for which what is due for a closed account waits, before it is looked at again.
+CLOSED = dt.timedelta(days=1)
 #: Seconds that a test waits for its result.
 TEST_WAIT = 5.0
 
@@ -66,9 +70,16 @@ class SendingService:
 
     # -- targets
     def list_targets(self, actor: Actor) -> list[Target]:
-        """Return the actor's targets, the oldest first."""
+        """Return the actor's targets, the oldest first.
+
+        Addresses of topics and of chats let everyone send who knows them. So an actor who may not edit the
+        targets sees scheme, host and port of them.
+        """
         require_permission(actor, Permission.ENTRY_READ)
-        return self._targets.targets.find_by_user(actor.user_id)
+        found = self._targets.targets.find_by_user(actor.user_id)
+        if actor.has_permission(Permission.SHARE_EDIT):
+            return found
+        return [dataclasses.replace(one, address=urljoin(one.address, "/")) for one in found]
 
     def list_deliveries(self, actor: Actor, entry_id: int | None = None) -> list[Delivery]:
         """Return the latest deliveries of the actor, or those of one entry."""
@@ -95,7 +106,7 @@ class SendingService:
             InvalidError: the address or the secret can't be used.
             TooLargeError: the actor has the maximum number of targets.
         """
-        _require_edit(actor)
+        require_sending(actor)  # entries go there automatically
         name = check_text(name, "name", limit=NAME_MAX, empty=True)
         occasions = [one for one in AUTOMATIC if one in on]
         address = check_text(address, "address", limit=4096, empty=True)
@@ -155,7 +166,7 @@ class SendingService:
             InvalidError: the target is off.
             RateLimitedError: too many within the hour.
         """
-        _require_edit(actor)
+        require_sending(actor)
         entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"))
         target_id = check_id(target_id, "target_id")
         return self._begin(actor, target_id, entry.id, f"{Occasion.KEY}:{_now_ms() // 60_000}")
@@ -179,8 +190,12 @@ class SendingService:
         return target
 
     def request_all(self, user_id: int, wanted: Sequence[Wanted]) -> None:
-        """Let entries be sent that rules have matched; a repeat changes nothing."""
-        self._request(user_id, wanted)
+        """Let entries be sent that rules have matched; a repeat changes nothing.
+
+        Closed accounts request nothing.
+        """
+        if wanted and self._targets.users.is_enabled(user_id):
+            self._request(user_id, wanted)
 
     def request_automatic(self, user_id: int, entry_ids: Sequence[int], occasion: Occasion) -> None:
         """Let entries be sent that were just starred or shared, to targets that want them."""
@@ -209,8 +224,15 @@ class SendingService:
         seconds: float,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """Send what is due for a user for at most ``seconds``; a later run continues. Safe to repeat."""
+        """Send what is due for a user for at most ``seconds``; a later run continues. Safe to repeat.
+
+        Nothing is sent for an account that is closed or gone.
+        """
         end, done = time.monotonic() + seconds, 0
+        if not await asyncio.to_thread(self._targets.users.is_enabled, user_id):
+            now = clock.now()
+            await asyncio.to_thread(self._targets.targets.postpone_user, user_id, now + CLOSED, now)
+            return {"done": 0}
         while time.monotonic() < end and not is_stopping():
             now = clock.now()
             one = await asyncio.to_thread(self._targets.targets.claim, user_id, now, now + CLAIMED)
@@ -221,35 +243,44 @@ class SendingService:
         return {"done": done}
 
     async def _send(self, one: Delivery, fetcher: FetchStreamer) -> None:
-        gateway = self._targets
-        target = await asyncio.to_thread(gateway.targets.find, one.user_id, one.target_id)
-        if target is None:
-            gateway.targets.store_state(one, DeliveryState.FAILED, "gone")
+        prepared = await asyncio.to_thread(self._prepare, one)
+        if prepared is None:
             return
-        if not target.enabled:
-            gateway.postpone(one, clock.HOUR, clock.now())
-            return
-        wait = self._find_wait(target)
-        if wait > PATIENCE:
-            gateway.postpone(one, wait, clock.now())
-            return
-        try:
-            request = await asyncio.to_thread(gateway.build_request, target, one)
-        except NoPageError:
-            gateway.store_outcome(one, "no_page", clock.now())
-            return
-        except InvalidError:
-            gateway.store_outcome(one, "secret", clock.now())
-            return
-        if request is None:
-            gateway.targets.store_state(one, DeliveryState.FAILED, "entry_gone")
-            return
+        target, request, wait = prepared
         await asyncio.sleep(wait)  # the rate limit of the host
         fetched: Fetched | None = None
         async for answer in fetcher.stream_fetches([request]):
             fetched = answer
-        error = await asyncio.to_thread(gateway.record_result, one, fetched, clock.now())
+        error = await asyncio.to_thread(self._targets.record_result, one, fetched, clock.now())
         log.info("entry_sent", user_id=one.user_id, kind=target.kind.value, error=error, tries=one.tries)
+
+    def _prepare(self, one: Delivery) -> tuple[Target, FetchRequest, float] | None:
+        """Return a delivery's target, its request and the seconds to wait before it.
+
+        None: it isn't sent now, which is recorded.
+        """
+        gateway, now = self._targets, clock.now()
+        target = gateway.targets.find(one.user_id, one.target_id)
+        if target is None:
+            gateway.targets.store_state(one, DeliveryState.FAILED, "gone")
+            return None
+        wait = self._find_wait(target) if target.enabled else clock.HOUR
+        if wait > PATIENCE:
+            gateway.postpone(one, wait, now)
+            gateway.targets.postpone_target(one.user_id, one.target_id, now + dt.timedelta(seconds=wait), now)
+            return None
+        try:
+            request = gateway.build_request(target, one)
+        except NoPageError:
+            gateway.store_outcome(one, "no_page", now)
+            return None
+        except InvalidError:
+            gateway.store_outcome(one, "secret", now)
+            return None
+        if request is None:
+            gateway.targets.store_state(one, DeliveryState.FAILED, "entry_gone")
+            return None
+        return target, request, wait
 
     def _find_wait(self, target: Target) -> float:
         """Return the seconds until the rate limit of a host allows a delivery."""
@@ -258,7 +289,7 @@ class SendingService:
 
 
 def _require_edit(actor: Actor) -> None:
-    """Check that an actor may let entries out of Eventr, as shares do."""
+    """Check that an actor may edit targets."""
     require_permission(actor, Permission.SHARE_EDIT)
 
 

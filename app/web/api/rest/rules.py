@@ -216,13 +216,19 @@ def list_rules(actor: Actor) -> RuleList:
 
 @add_operation("POST", "/rules", "Create a rule", scope=Scope.MARK, tag=GROUP, status=201, errors=(409, 413))
 def create_rule(actor: Actor, body: NewRule) -> Reply[Rule]:
-    """The rule comes last, and is tried on entries that arrive from now on."""
+    """The rule comes last, and is tried on entries that arrive from now on.
+
+    Needs the scopes `read` and `share`, too, if it has `send`.
+    """
     return Reply(_shape(get_services().rules.save(actor, _read(body))), 201)
 
 
 @add_operation("PUT", "/rules/{rule_id}", "Replace a rule", scope=Scope.MARK, tag=GROUP, errors=(409,))
 def replace_rule(actor: Actor, rule_id: int, body: NewRule) -> Rule:
-    """The rule keeps its place. Entries that it matched before keep their marks."""
+    """The rule keeps its place. Entries that it matched before keep their marks.
+
+    Needs the scopes `read` and `share`, too, if it has `send` and sends more than before.
+    """
     return _shape(get_services().rules.save(actor, _read(body, rule_id)))
 
 

@@ -107,13 +107,13 @@ def _shape(one: Stored) -> Target:
 
 @add_operation("GET", "/targets", "List services", scope=Scope.READ, tag=GROUP)
 def list_targets(actor: Actor) -> TargetList:
-    """Rules name them in `send`."""
+    """Rules name them in `send`. Without the scope `share`, addresses end after their host."""
     return TargetList(items=tuple(map(_shape, get_services().sending.list_targets(actor))))
 
 
 @add_operation("POST", "/targets", "Add a service", scope=Scope.SHARE, tag=GROUP, status=201, errors=(413,))
 def add_target(actor: Actor, body: NewTarget) -> Reply[Target]:
-    """The secret is stored encrypted, and never returned."""
+    """Needs the scope `read`, too. The secret is stored encrypted, and never returned."""
     occasions = [Occasion(one) for one in body.on]
     kind = TargetKind(body.kind)
     found = get_services().sending.add(
@@ -152,5 +152,8 @@ def delete_target(actor: Actor, target_id: int) -> None:
     errors=(429,),
 )
 def send_entry(actor: Actor, entry_id: int, body: SendBody) -> Reply[Target]:
-    """A job sends it, and tries again after failures. Again within a minute is the same request."""
+    """A job sends it, and tries again after failures. Needs the scope `read`, too.
+
+    Again within a minute is the same request.
+    """
     return Reply(_shape(get_services().sending.send(actor, entry_id, body.target)), 202)
