@@ -6,8 +6,10 @@ import gzip
 import json
 import mmap
 import os
+import statistics
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -313,6 +315,37 @@ def test_found_texts_are_scored_as_the_sets_do(
     score = fulltext.score_texts(pairs, run)
     assert score == pytest.approx((precision, recall))
     assert score.f1 == pytest.approx(2 * precision * recall / (precision + recall))
+
+
+def test_a_page_without_a_found_text_may_count_as_wrong() -> None:
+    pairs = [("a b", ""), ("a b", "a b"), ("", "")]
+    assert fulltext.score_texts(pairs, 1, is_strict=True) == pytest.approx((0.5, 0.5))
+
+
+def test_times_of_marked_pages_and_of_the_corpus_are_kept_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = tmp_path / "fulltext" / "readability" / "test" / "test-pages"
+    for name in ("one", "two", "three"):
+        (pages / name).mkdir(parents=True)
+        (pages / name / "source.html").write_text(PAGE, "utf-8")
+        (pages / name / "expected.html").write_text("" if name == "two" else ARTICLE, "utf-8")
+    (tmp_path / "large.html").write_text(PAGE, "utf-8")
+    row = fulltext.corpus.Row("large.html", "html", genuine=True, data={"bytes": fulltext.LARGE})
+    monkeypatch.setattr(fulltext.corpus, "root", lambda: tmp_path)
+    monkeypatch.setattr(fulltext.corpus, "rows", lambda *kinds: (row, row))
+    real, counted = statistics.quantiles, list[int]()
+
+    def count_times(times: Sequence[float], n: int) -> list[float]:
+        counted.append(len(times))
+        return real(times, n=n)
+
+    monkeypatch.setattr(statistics, "quantiles", count_times)
+    bench = Bench(quick=True)
+    fulltext.fulltext(bench)
+    capsys.readouterr()
+    assert counted == [3, 2]
+    assert set(bench.figures) == {"fulltext.reader_f1", "fulltext.cpu_p95_ms", "fulltext.corpus_cpu_p95_ms"}
 
 
 def test_absent_sets_are_said_to_be_absent(

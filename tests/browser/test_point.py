@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -44,9 +45,9 @@ def settings(settings: Settings, town: RawServer) -> Settings:
     return dataclasses.replace(settings, fetch_allow=(town.origin,), discovery_wait=0.5)
 
 
-def open_page(visit: Visit, town: RawServer) -> Page:
+def open_page(visit: Visit, town: RawServer, **wish: Any) -> Page:
     """Read the page as ann, and show it for pointing."""
-    page = visit(login="ann")
+    page = visit(login="ann", **wish)
     page.goto(f"/add/page?address=http://{town.origin}/news")
     page.get_by_role("button", name="Find lists").click()
     page.get_by_role("button", name="Point at an entry on the page").click(timeout=WAIT)
@@ -91,6 +92,25 @@ def test_clicks_on_the_page_become_selectors_and_a_preview(site: Site, visit: Vi
         page.wait_for_url("**/read/feed/*", timeout=WAIT)
     (feed,) = site.services.reading.get_tree(ann).feeds
     assert feed.title == "Town"
+
+
+def test_a_lost_connection_is_not_a_lost_page(site: Site, visit: Visit, town: RawServer) -> None:
+    add_user(site.services)
+    with manager.running(site.services.settings):
+        page = open_page(visit, town, expect="Failed to load resource", routes=True)
+        story = page.get_by_role("application").get_by_text("Story 5", exact=True)
+        expect(story).to_have_attribute("dir", "auto")
+        point, said = page.get_by_role("button", name="Point at an entry"), page.locator("#point-said")
+        page.route("**/add/page/outline*", lambda route: route.abort())
+        point.click()
+        expect(said).to_contain_text("Can't reach the server")
+        page.unroute("**/add/page/outline*")
+        page.route("**/add/page/outline*", lambda route: route.fulfill(status=404, json={}))
+        point.click()
+        expect(said).to_contain_text("no longer stored")
+        page.unroute("**/add/page/outline*")
+        point.click()
+        expect(said).to_have_text("Point at the title of an entry.")
 
 
 def test_keys_point_as_well(site: Site, visit: Visit, town: RawServer) -> None:

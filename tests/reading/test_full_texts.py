@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import datetime as dt
 import re
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from typing import Any
@@ -418,6 +419,58 @@ def test_search_and_lists_know_the_longer_text(services: Services, ann: Actor) -
     (shared,) = services.store.database["entries"].find({"of": entry_id})
     assert "full" not in shared
     assert "Paragraph 9" not in str(shared)
+
+
+@pytest.mark.parametrize("seconds", [1, -30], ids=["later", "clock_behind"])
+def test_a_text_that_is_found_after_newer_news_is_searched(
+    services: Services, ann: Actor, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    entry_id = subscribe(services, ann, feed())
+    assert _search(services, ann, "paragraph") == []
+    real, news = extract_main_text, list[dt.datetime]()
+
+    def take_long(*args: Any, **kwargs: Any) -> Any:
+        def bring_news() -> None:
+            later = clock.now() + dt.timedelta(minutes=10)
+            with clock.set_source(lambda: later):
+                subscribe(services, ann, feed(number=2))
+                services.indexing.run(clock.now(), seconds=30)
+            news.append(later)
+
+        found = real(*args, **kwargs)
+        elsewhere(bring_news)
+        return found
+
+    monkeypatch.setattr(full_texts, "extract_main_text", take_long)
+    start = clock.now()
+    with clock.set_source(lambda: news[0] + dt.timedelta(seconds=seconds) if news else start):
+        assert fetch(services, ann, entry_id, Site()) is None
+        assert _search(services, ann, "paragraph") == [entry_id]
+
+
+def test_a_text_of_the_same_moment_as_news_is_news_of_its_own(services: Services, ann: Actor) -> None:
+    entry_id = subscribe(services, ann, feed())
+    feed_id = services.reading.get_article(ann, entry_id).entry.feed_id
+    queue: Any = services.gateways.indexing
+    (read,) = queue.find_unindexed(clock.now(), 10)
+    (before,) = services.store.database["feeds"].find({"_id": feed_id})
+
+    def mark_texts(at: dt.datetime) -> Any:
+        services.store.run_in_transaction(lambda s: services.mappers.feeds.mark_texts(feed_id, at, s))
+        (after,) = services.store.database["feeds"].find({"_id": feed_id})
+        return after
+
+    for earlier in (0, 5):
+        after = mark_texts(before["news_at"] - dt.timedelta(seconds=earlier))
+        assert after["news_at"] > before["news_at"]
+        assert after["index_at"] > before["index_at"]
+        before = after
+    queue.mark_indexed(read)
+    later = clock.now() + dt.timedelta(seconds=1)
+    (again,) = queue.find_unindexed(later, 10)
+    assert (again.id, again.index_at) == (feed_id, before["index_at"])
+    queue.mark_indexed(again)
+    assert mark_texts(later)["index_at"] == later
 
 
 def test_a_change_of_the_feed_takes_its_place_back(services: Services, ann: Actor) -> None:

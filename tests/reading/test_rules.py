@@ -335,6 +335,46 @@ def test_a_worker_that_stood_still_changes_nothing_after_an_undo(
     assert services.store.database["ruleruns"].count_documents({}) == 0
 
 
+@pytest.mark.parametrize("method", ["add_part", "apply_part", "set_place"])
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_a_worker_that_stood_still_does_not_meddle_with_a_newer_run(
+    services: Services, monkeypatch: pytest.MonkeyPatch, method: str, *, is_undone: bool
+) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id, "football 1", "football 2", "chess")
+    ids = {e.title: e.id for e in services.mappers.entries.find_range(feed_id, 0, 1 << 40, 100)}
+    services.indexing.run(clock.now(), seconds=30)
+    rule = services.rules.save(ann, Rule(0, "", "football", star=True, hide=True))
+    other = services.rules.save(ann, Rule(0, "", "chess", star=True))
+    run = services.rule_runs.begin(ann, rule.id)
+    runs: Any = services.gateways.rule_runs
+    real = getattr(runs, method)
+    newer = list[str]()
+
+    def stand_still(*args: Any) -> Any:
+        monkeypatch.undo()
+        services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+        if is_undone:
+            services.rule_runs.undo(ann, run.id)
+            services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+        if method == "add_part" or (is_undone and method == "apply_part"):
+            services.reading.set_starred(ann, ids["football 2"], is_undone)  # the person's own choice stays
+        newer.append(services.rule_runs.begin(ann, other.id).id)
+        return real(*args)
+
+    monkeypatch.setattr(runs, method, stand_still)
+    services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    services.rule_runs.continue_run(ann.user_id, newer[0], seconds=30)
+    one = "" if is_undone else "read hidden starred"
+    two = one
+    if method == "add_part" or (is_undone and method == "apply_part"):
+        two = "starred" if is_undone else "read hidden"
+    assert _states(services, ann, feed_id) == {"football 1": one, "football 2": two, "chess": "starred"}
+    parts = services.store.database["ruleruns"].find({}, {"token": 1})
+    assert {part["token"] for part in parts} <= {newer[0]}
+
+
 def test_a_page_of_hidden_entries_is_not_the_end_of_a_list(services: Services) -> None:
     ann = add_user(services)
     feed_id = subscribe(services, ann)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import ExistsError, ForbiddenError, InvalidError, NotFoundError, TooLargeError
+from app.feeds.html.article_selectors import check_selectors
 from app.feeds.html.main_text import extract_main_text
 from app.feeds.html.text import flatten_html
 from app.models.accounts.actor import Actor, Role
+from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.reading.text_rules import TextRule, list_hosts
 from tests.reading.test_full_texts import PAGE, STORY, Site, feed, fetch, request, subscribe
 from tests.support.reader import add_user
@@ -56,6 +59,34 @@ def test_what_a_rule_does_not_find_is_found_as_usual() -> None:
     found, is_by_rule = _extract(remove=".teasers")
     assert "Teaser" not in found
     assert not is_by_rule
+
+
+@pytest.mark.parametrize("empty", ["", "<p> &nbsp;</p><div><span></span></div>"])
+def test_an_empty_part_is_not_the_article(empty: str) -> None:
+    page = ODD.replace(b"<div class='menu'>Menu</div>", f"<div id='late'>{empty}</div>".encode())
+    found, is_by_rule = _extract("#late", page=page)
+    assert "Teaser 3" in found
+    assert not is_by_rule
+    page = page.replace(b"<div id='late'>", b"<div id='late'><img src='/one.jpg'>")
+    assert _extract("#late", page=page)[1], "a picture is something"
+
+
+def test_commas_within_quotes_belong_to_the_selector() -> None:
+    page = ODD.replace(b"<div id='story'>", b"<div data-a='x, y' id=\"it's\">")
+    for content in ('[data-a="x, y"]', "[data-a='x, y'], .absent", '[id="it\'s"], .absent'):
+        assert _extract(content, ".ad", page) == ("Short story. The end. Next", True)
+    for wrong in ('[data-a="x, y], p', "p,,a", "p,"):
+        with pytest.raises(InvalidError):
+            check_selectors(wrong, "content")
+
+
+def test_all_elements_that_a_rule_names_are_removed_or_chosen() -> None:
+    many = "".join(f"<i class='ad'>Buy {n}.</i><p>Part {n}.</p>" for n in range(1500))
+    page = ODD.replace(b"<div id='story'>", f"<div id='story'>{many}".encode())
+    found = _extract("#story", ".ad", page)[0]
+    assert "Buy" not in found
+    assert "Part 1499." in found
+    assert "Part 1499." in _extract("#story p", ".ad", page)[0]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +170,40 @@ def test_a_rule_is_tried_on_a_page(services: Services, root: Actor) -> None:
     assert (tried.trial.is_over, tried.trial.error) == (True, "http_404")
     services.text_rules.delete(root, rule.id)
     assert asyncio.run(services.text_rules.run(rule.id, site)) == {"words": 0}
+
+
+def test_a_trial_of_another_page_takes_the_place_of_the_first(services: Services, root: Actor) -> None:
+    rule = services.text_rules.add(root, "site.example", "#story", ".ad")
+    services.text_rules.request_trial(root, rule.id, PAGE, wait=0)
+    other = f"{PAGE}/other"
+
+    class Slow(Site):
+        async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+            if not self.requests:  # while the first page is fetched, the other one is requested
+                services.text_rules.request_trial(root, rule.id, other, wait=0)
+            async for page in super().stream_fetches(requests):
+                yield page
+
+    site = Slow(ODD)
+    asyncio.run(services.text_rules.run(rule.id, site))
+    assert [sent.url for sent in site.requests] == [PAGE, other]
+    (tried,) = services.text_rules.list_rules(root)
+    assert tried.trial is not None
+    assert (tried.trial.address, tried.trial.is_over, tried.trial.words) == (other, True, 5)
+
+
+def test_a_trial_that_fetches_nothing_says_so(services: Services, root: Actor) -> None:
+    class Silent(Site):
+        async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
+            for _ in ():
+                yield _
+
+    rule = services.text_rules.add(root, "site.example", "#story", ".ad")
+    services.text_rules.request_trial(root, rule.id, PAGE, wait=0)
+    assert asyncio.run(services.text_rules.run(rule.id, Silent())) == {"words": 0}
+    (tried,) = services.text_rules.list_rules(root)
+    assert tried.trial is not None
+    assert (tried.trial.is_over, tried.trial.error) == (True, "busy")
 
 
 @pytest.mark.parametrize(

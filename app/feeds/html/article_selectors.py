@@ -5,6 +5,8 @@ They are the selectors of :mod:`app.feeds.pages.selectors`, each matched in one 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from lxml import etree
@@ -14,10 +16,12 @@ from app.feeds.pages.selectors import Selector, parse_selector
 from app.models.feeds.recipe import RecipeKind
 from app.models.reading.text_rules import TextRule
 
-#: Most selectors of a list, characters of it, and elements that it may select.
+#: Most selectors of a list, characters of it, and elements that it may select: as many as a page may have.
 SELECTORS_MAX: Final = 10
 LENGTH_MAX: Final = 500
-FOUND_MAX: Final = 1000
+FOUND_MAX: Final = 50_000
+#: A selector in a list; commas within quotes are its own.
+_PART: Final = re.compile(r"""(?:"[^"]*"|'[^']*'|[^,])*""")
 
 
 def check_selectors(text: str, field: str) -> list[Selector]:
@@ -26,13 +30,20 @@ def check_selectors(text: str, field: str) -> list[Selector]:
     Raises:
         InvalidError: one of them isn't understood, or there are too many.
     """
-    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    parts = list(_split(text)) if text.strip() and len(text) <= LENGTH_MAX else []
     if len(parts) > SELECTORS_MAX or len(text) > LENGTH_MAX:
         raise InvalidError("Enter at most %(most)s selectors.", field=field, most=SELECTORS_MAX)
     found = [parse_selector(RecipeKind.CSS, part, field) for part in parts]
     if any(selector.attr or not selector.steps for selector in found):
         raise InvalidError("Enter selectors of elements, such as article.post.", field=field)
     return found
+
+
+def _split(text: str) -> Iterator[str]:
+    at = 0
+    while at <= len(text) and (found := _PART.match(text, at)):
+        yield found[0].strip()
+        at = found.end() + 1  # behind the comma
 
 
 def apply_rule(tree: etree._Element, rule: TextRule) -> str:

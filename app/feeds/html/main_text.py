@@ -71,7 +71,8 @@ def extract_main_text(
         if rule is not None:
             page_tree: Any = tree
             page_tree.make_links_absolute(url, handle_failures="ignore")
-            if chosen := apply_rule(tree, rule):
+            chosen = apply_rule(tree, rule)
+            if "<img" in chosen or count_words(chosen):  # an empty container: scripts fill it
                 chosen = drop_heading(chosen, title)
                 return MainText(chosen, None if "<img" in chosen else picture, page_title, is_by_rule=True)
         # It takes 19 MB, and few processes need it.

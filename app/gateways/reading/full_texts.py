@@ -7,6 +7,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from app import clock
 from app.feeds.html.main_text import count_words, drop_heading, extract_main_text
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.gateways.feeds import entry_bodies
@@ -120,10 +121,11 @@ class FullTextGateway:
         self._entries.store_full(entry, full)
         return full
 
-    def store_page(self, entry: Entry, page: Fetched, now: dt.datetime) -> FullText:
+    def store_page(self, entry: Entry, page: Fetched) -> FullText:
         """Find, clean and store the article on an entry's page.
 
-        It takes up to a few seconds of CPU time.
+        It takes up to a few seconds of CPU time, so the text gets the time after that: the search index looks
+        for texts since the feed's last news.
         """
         found = extract_main_text(
             page.body or b"",
@@ -139,21 +141,21 @@ class FullTextGateway:
         body = entry_bodies.clean_body(lead + found.html if found.html else "", "", page.url, self._sanitize)
         if is_saved:
             if not body.content:
-                return self.store_failure(entry, UNREADABLE, now)
-            return self._saved.store_text(entry, found.title, body, found.picture, now)
+                return self.store_failure(entry, UNREADABLE, clock.now())
+            return self._saved.store_text(entry, found.title, body, found.picture, clock.now())
         words, feed_words = count_words(body.content), count_words(entry.content or entry.summary)
         self._feeds.record_gain(entry.feed_id, has_gain=words >= max(MIN_WORDS, GAIN * feed_words))
         if not is_worthwhile(words, feed_words):
-            return self.store_failure(entry, NOTHING_MORE, now)
-        full = FullText(now, body.content, body.raw, SANITIZER_VERSION)
+            return self.store_failure(entry, NOTHING_MORE, clock.now())
         excerpt = body.excerpt if len(entry.excerpt) < len(body.excerpt) else ""
 
-        def write_text(session: Session) -> None:
+        def write_text(session: Session) -> FullText:
+            full = FullText(clock.now(), body.content, body.raw, SANITIZER_VERSION)  # anew for each attempt
             if self._entries.store_full(entry, full, excerpt=excerpt, session=session):
-                self._feeds.mark_texts(entry.feed_id, now, session)
+                self._feeds.mark_texts(entry.feed_id, full.at, session)
+            return full
 
-        self._store.run_in_transaction(write_text)
-        return full
+        return self._store.run_in_transaction(write_text)
 
     def clean(self, entry: Entry) -> FullText | None:
         """Return the text of an entry's page, cleaned again after a change of the sanitizer (H03)."""

@@ -20,6 +20,8 @@ from app.models.reading.story import WAIT, Fingerprint
 
 #: Entries read per batch.
 BATCH = 100
+#: Other workers store texts of pages, and their clocks differ: so much before the last news is read again.
+OVERLAP = dt.timedelta(minutes=1)
 
 
 class IndexingGateway(IndexQueueMapper):
@@ -87,7 +89,7 @@ class IndexingGateway(IndexQueueMapper):
     def _find_revised(self, feeds: Sequence[UnindexedFeed]) -> list[tuple[int, int, int]]:
         """Return the places of entries that the index has, but that have changed since, as ranges."""
         upto = {feed.id: feed.upto for feed in feeds}
-        since = {feed.id: feed.since for feed in feeds if feed.since is not None}
+        since = {feed.id: feed.since - OVERLAP for feed in feeds if feed.since is not None}
         found = self._entries.find_revised(since)
         return [(feed_id, seq - 1, seq) for feed_id, seq in found if seq <= upto[feed_id]]
 

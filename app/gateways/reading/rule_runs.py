@@ -27,7 +27,7 @@ from app.models.reading.rules import (
     parse_condition,
 )
 from app.models.reading.search import SearchRequest
-from app.models.reading.tag import make_tag_key
+from app.models.reading.tag import Mark, make_tag_key
 from app.models.reading.tokenizer import fold_text
 from app.models.subscriptions.subscription import Subscription
 from app.ports import SearchPort
@@ -114,11 +114,7 @@ class RuleRunGateway(RuleRunMapper):
         if mine is None:
             return part
         entries = {entry.id: entry for entry in self._stored.find_with_bodies(keys)}
-        marks = self._tags.find_marks(user_id, [key.id for key in keys])
-        names = {
-            i: {fold_text(tag.name) for tag in tags}
-            for i, tags in self._tags.find_by_marks(user_id, marks).items()
-        }
+        marks, names = self._find_marks(user_id, [key.id for key in keys])
         matched = [
             key
             for key in keys
@@ -148,14 +144,48 @@ class RuleRunGateway(RuleRunMapper):
             mass=mine.mass,
         )
 
-    def apply_part(self, user_id: int, rule: Rule, part: RunPart, now: dt.datetime) -> None:
-        """Change what a part says; a repeat changes nothing."""
+    def _find_marks(
+        self, user_id: int, entry_ids: Sequence[int]
+    ) -> tuple[dict[int, Mark], dict[int, set[str]]]:
+        """Return the marks of entries, and the folded names of their tags."""
+        marks = self._tags.find_marks(user_id, entry_ids)
+        tags = self._tags.find_by_marks(user_id, marks)
+        return marks, {i: {fold_text(tag.name) for tag in some} for i, some in tags.items()}
+
+    def apply_part(self, user_id: int, rule: Rule, part: RunPart, now: dt.datetime) -> RunPart:
+        """Change what a part says, and return what of it wasn't so before; a repeat changes nothing."""
+        fresh = self._select_fresh(user_id, rule, part)
         self._record(user_id, part)
         if part.starred:
             self._entries.set_many_starred(user_id, part.starred, True, now)
         if part.tagged:
             self._tag(user_id, rule.tag, list(self._find_keys_of(user_id, part)), now)
         self._subscriptions.add_rule_marks(_make_marks(user_id, part))
+        return fresh
+
+    def _select_fresh(self, user_id: int, rule: Rule, part: RunPart) -> RunPart:
+        """Return what of a part isn't so yet."""
+        mine = self._subscriptions.find(user_id, part.feed_id)
+        marks, names = self._find_marks(user_id, [*part.starred, *part.tagged])
+        tag = fold_text(rule.tag)
+        fresh = part._replace(
+            read=(),
+            kept=(),
+            hidden=(),
+            highlighted=(),
+            starred=tuple(i for i in part.starred if not (i in marks and marks[i].starred)),
+            tagged=tuple(i for i in part.tagged if tag not in names.get(i, ())),
+        )
+        if mine is None:
+            return fresh
+        read = tuple(seq for seq in part.read if not mine.state.is_read(seq))
+        return fresh._replace(
+            read=read,
+            kept=tuple(seq for seq in read if seq <= mine.state.upto),
+            hidden=tuple(seq for seq in part.hidden if not mine.hidden.has_seq(seq)),
+            highlighted=tuple(seq for seq in part.highlighted if not mine.highlighted.has_seq(seq)),
+            mass=mine.mass,
+        )
 
     def undo_part(self, user_id: int, rule: Rule, part: RunPart, now: dt.datetime) -> None:
         """Change back what a part says; a repeat changes nothing.

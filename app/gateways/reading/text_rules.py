@@ -73,10 +73,12 @@ class TextRuleGateway:
             raise NotFoundError(rule_id=rule_id)
         return found
 
-    def try_page(self, rule: TextRule, page: Fetched, now: dt.datetime) -> Trial:
-        """Store and return what a rule finds on a page."""
-        address = rule.trial.address if rule.trial else page.url
-        if page.error is not None:
+    def try_page(self, rule: TextRule, trial: Trial, page: Fetched | None, now: dt.datetime) -> Trial:
+        """Store and return what a rule finds on the page of a trial; None: the page wasn't fetched."""
+        address = trial.address
+        if page is None:
+            found = Trial(address, now, is_over=True, error="busy")
+        elif page.error is not None:
             found = Trial(address, now, is_over=True, error=page.error.word)
         else:
             text = extract_main_text(page.body or b"", page.url, page.content_type, rule=rule)
@@ -88,5 +90,5 @@ class TextRuleGateway:
                 words=count_words(text.html),
                 text=flatten_html(text.html)[:SHOWN],
             )
-        self.rules.store_trial(rule.id, found)
+        self.rules.store_trial(rule.id, found, was=trial)
         return found

@@ -257,9 +257,12 @@ class FeedMapper:
 
     @translate_errors
     def mark_texts(self, feed_id: int, now: dt.datetime, session: Session) -> None:
-        """Record that the search index needs texts of pages that were found for this feed's entries."""
-        update = {"$set": {"index_at": now, "news_at": now}}
-        self._feeds.update_one({"_id": feed_id}, update, session=session)
+        """Record that the search index needs texts of pages that were found for this feed's entries.
+
+        The times always grow: an indexer of earlier news then can't record that all is indexed.
+        """
+        times = {name: {"$max": [now, {"$add": [f"${name}", 1]}]} for name in ("index_at", "news_at")}
+        self._feeds.update_one({"_id": feed_id}, [{"$set": times}], session=session)
 
     @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:

@@ -21,6 +21,8 @@ from app.mappers.mongo.store import Doc
 from app.mappers.reading.rules import decode_rule, encode_rule
 from app.models.reading.rules import RuleRun, RunPart, RunState
 
+#: Undone runs that are remembered, for workers that stood still.
+UNDONE_KEPT = 10
 _NUMBERS = ("read", "kept", "hidden", "highlighted", "starred", "tagged")
 
 
@@ -52,10 +54,20 @@ class RuleRunMapper:
             "total": run.total,
         }
         query = {"user_id": user_id, "run.active": {"$ne": True}}
-        if not self._rules.get(user_id).update_one(query, {"$set": {"run": fields}}).matched_count:
+        undone = {"$cond": [{"$eq": ["$run.state", RunState.UNDONE.value]}, ["$run.id"], []]}
+        before = {"$concatArrays": [undone, {"$ifNull": ["$run.undone", []]}]}
+        begun = {"$mergeObjects": [{"$literal": fields}, {"undone": {"$slice": [before, UNDONE_KEPT]}}]}
+        if not self._rules.get(user_id).update_one(query, [{"$set": {"run": begun}}]).matched_count:
             return False
         self._parts.get(user_id).delete_many({"user_id": user_id, "token": {"$ne": run.id}})
         return True
+
+    @translate_errors
+    def is_undone(self, user_id: int, run_id: str) -> bool:
+        """Return whether a run was undone, even when others have begun since."""
+        last = {"run.id": run_id, "run.state": RunState.UNDONE.value}
+        query = {"user_id": user_id, "$or": [last, {"run.undone": run_id}]}
+        return self._rules.get(user_id).find_one(query, {"_id": 1}) is not None
 
     @translate_errors
     def set_state(self, user_id: int, run_id: str, was: Collection[RunState], state: RunState) -> bool:

@@ -61,10 +61,15 @@ class TextRuleMapper:
                     raise ExistsError("There is a rule for this host. Delete it first.", field="host") from e
 
     @translate_errors
-    def store_trial(self, rule_id: int, trial: Trial) -> bool:
-        """Store what a rule finds on a page; return whether there is still such a rule."""
+    def store_trial(self, rule_id: int, trial: Trial, *, was: Trial | None = None) -> bool:
+        """Store what a rule finds on a page; return whether there is still such a rule.
+
+        Args:
+            was: the trial whose result this is. If another one was requested meanwhile, nothing is stored.
+        """
+        same = {"trial.address": was.address, "trial.at": was.at} if was else {}
         change = {"$set": {"trial": dataclasses.asdict(trial)}}
-        return bool(self._rules.update_one({"_id": rule_id}, change).matched_count)
+        return bool(self._rules.update_one({"_id": rule_id, **same}, change).matched_count)
 
     @translate_errors
     def remove(self, rule_id: int) -> bool:

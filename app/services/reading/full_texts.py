@@ -195,7 +195,7 @@ class FullTextService:
             return store_failure(entry, page.error.word, clock.now())
         if ahead and "no-store" in page.headers.get("cache-control", "").lower():
             return store_failure(entry, NO_STORE, clock.now())
-        return self._full_texts.store_page(entry, page, clock.now())
+        return self._full_texts.store_page(entry, page)
 
     async def _is_allowed(self, feed_id: int, url: str, fetcher: FetchStreamer) -> bool:
         """Return whether a site allows a program to fetch a page."""

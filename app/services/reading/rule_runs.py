@@ -156,8 +156,13 @@ class RuleRunService:
         return self._advance(user_id, run, feed_id, END, done=run.done + 1)
 
     def _apply(self, user_id: int, run: RuleRun, part: RunPart) -> RuleRun | None:
+        fresh = None
         if part.changed:
-            self._runs.apply_part(user_id, run.rule, part, clock.now())
+            now = self._runs.find(user_id)  # this worker may have stood still
+            if now is None or (now.id, now.state) != (run.id, RunState.RUNNING):
+                self._take_back(user_id, run, part, None)
+                return None
+            fresh = self._runs.apply_part(user_id, run.rule, part, clock.now())
         moved = self._advance(
             user_id,
             run,
@@ -167,14 +172,23 @@ class RuleRunService:
             changed=run.changed + part.changed,
         )
         if moved is None and part.changed:
-            self._take_back(user_id, run, part)
+            self._take_back(user_id, run, part, fresh)
         return moved
 
-    def _take_back(self, user_id: int, run: RuleRun, part: RunPart) -> None:
-        """Undo a part that was made too late: while this worker stood still, another one undid the run."""
+    def _take_back(self, user_id: int, run: RuleRun, part: RunPart, fresh: RunPart | None) -> None:
+        """Undo what was done too late: while this worker stood still, another one undid the run.
+
+        What another worker has done of a part is left to the undo, which needs the part as it is stored.
+
+        Args:
+            fresh: what this worker itself changed; None: nothing.
+        """
         now = self._runs.find(user_id)
-        if now is not None and now.id == run.id and now.state in (RunState.UNDOING, RunState.UNDONE):
-            self._runs.undo_part(user_id, run.rule, part, clock.now())
+        is_undoing = now is not None and (now.id, now.state) == (run.id, RunState.UNDOING)
+        is_undone = self._runs.is_undone(user_id, run.id)
+        if fresh is not None and (is_undoing or is_undone):
+            self._runs.undo_part(user_id, run.rule, fresh, clock.now())
+        if is_undone or now is None or now.id != run.id:
             self._runs.remove_part(user_id, run.id, part)
 
     def _advance(self, user_id: int, run: RuleRun, feed_id: int, after: int, **counts: int) -> RuleRun | None:

@@ -21,6 +21,8 @@ log = logs.get(__name__)
 ADDRESS_MAX, SELECTOR_MAX = 2048, 500
 #: Seconds that a trial waits for its result.
 WAIT = 5.0
+#: Most pages that one job tries, if others are requested meanwhile.
+TRIALS = 3
 
 
 class TextRuleService:
@@ -81,15 +83,21 @@ class TextRuleService:
         return self._rules.get(rule.id)
 
     async def run(self, rule_id: int, fetcher: FetchStreamer) -> dict[str, Any]:
-        """Try a rule on its page in the worker; safe to run twice."""
-        try:
-            rule = await asyncio.to_thread(self._rules.get, rule_id)
-        except NotFoundError:
-            return {"words": 0}
-        if rule.trial is None or rule.trial.is_over:
-            return {"words": rule.trial.words if rule.trial else 0}
+        """Try a rule on its page in the worker; safe to run twice.
+
+        If another page was requested meanwhile, it is tried next.
+        """
         words = 0
-        async for page in fetcher.stream_fetches([FetchRequest(rule.trial.address, target=Target.PAGE)]):
-            words = (await asyncio.to_thread(self._rules.try_page, rule, page, clock.now())).words
-        log.info("text_rule_tried", host=rule.host, words=words)
+        for _ in range(TRIALS):
+            try:
+                rule = await asyncio.to_thread(self._rules.get, rule_id)
+            except NotFoundError:
+                return {"words": 0}
+            trial, found = rule.trial, None
+            if trial is None or trial.is_over:
+                return {"words": trial.words if trial else 0}
+            async for page in fetcher.stream_fetches([FetchRequest(trial.address, target=Target.PAGE)]):
+                found = page
+            words = (await asyncio.to_thread(self._rules.try_page, rule, trial, found, clock.now())).words
+            log.info("text_rule_tried", host=rule.host, words=words)
         return {"words": words}

@@ -1,5 +1,5 @@
 // Pointing at the parts of an entry on the cleaned page: what is clicked becomes selectors in the form.
-import { get } from "../net.js";
+import { offline } from "../net.js";
 import { t, tn } from "../words.js";
 
 // Names of classes and ids that a selector can hold, and those that differ from entry to entry.
@@ -8,6 +8,8 @@ const VARIABLE = /\d|^(?:first|last|odd|even|active|current|sticky|clearfix|left
 const INLINE = new Set("a abbr b bdi br cite code em font i img label mark q s small span strong sub sup time u".split(" "));
 // Fewest entries of a list, share of them that must have what was pointed at, and most steps of a selector.
 const [FEWEST, SHARE, STEPS, LONGEST] = [3, 0.8, 6, 200];
+
+const PATIENCE = 30000;
 
 const form = document.querySelector("form[action='/add/page']");
 const panel = document.getElementById("point");
@@ -40,7 +42,10 @@ function build([tag, id, classes, children], up) {
       el.append(node.children.at(-1).el);
     }
   }
-  if (node.text) leaves.push(node);
+  if (node.text) {
+    leaves.push(node);
+    el.dir = "auto";
+  }
   return node;
 }
 
@@ -194,13 +199,15 @@ function listen(page) {
 }
 
 async function open(key) {
-  const answer = await get(`/add/page/outline?key=${key}`);
+  const signal = AbortSignal.timeout(PATIENCE);
+  const answer = await fetch(`/add/page/outline?key=${key}`, { headers: { Accept: "application/json" }, cache: "no-store", signal }).catch(() => null);
+  const outline = answer?.ok ? await answer.json().catch(() => null) : null;
   panel.hidden = false;
-  if (!answer) return say(t("The page is no longer stored. Choose Find lists again."));
+  if (!outline) return say(answer?.status === 404 ? t("The page is no longer stored. Choose Find lists again.") : offline());
   [nodes, leaves, list, at] = [[], [], null, -1];
   const place = document.getElementById("point-page");
   root ??= (document.head.append(sheet()), place.attachShadow({ mode: "open" }));
-  const page = build(answer.data, null).el;
+  const page = build(outline, null).el;
   page.classList.add("pointed");
   page.tabIndex = 0;
   page.setAttribute("role", "application");
