@@ -27,9 +27,10 @@ from app.gateways.reading.stories import Candidates, join_story
 from app.mappers.reading.entry_keys import to_millis
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import APART_MAX
+from app.models.accounts.token import SCOPES, Scope
 from app.models.jobs.jobs import Job, Task
 from app.models.reading.entry import EntryKey, NewEntry
-from app.models.reading.rules import Rule, RuleSet
+from app.models.reading.rules import Rule, RuleMarks, RuleSet
 from app.models.reading.search import SearchRequest, SearchResult, encode_query
 from app.models.reading.story import (
     CANDIDATES_MAX,
@@ -43,10 +44,11 @@ from app.models.reading.story import (
     StoredStory,
     choose_story,
 )
-from app.models.reading.stream import EntryRow, MassMarkResult, Show, Sort, StreamQuery, StreamRef
+from app.models.reading.stream import EntryRow, MassMarkResult, Page, Show, Sort, StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
 from app.runtime import identity_map
 from app.services.reading import copy_marks
+from app.services.reading.pages import PageMaker
 from tests.database.test_explain import Recorder, statements
 from tests.database.test_outbox_order import find_examined
 from tests.reading.test_search import index
@@ -1077,6 +1079,85 @@ def test_no_page_doubles_or_loses_a_story_with_late_copies(
     assert unread == every - read, "counts are settled"
 
 
+def mark_changed(world: World, actor: Actor, name: str, entry_id: int) -> None:
+    """Mark an entry as unread, as if its text had changed."""
+    key = world.services.gateways.entries.get_key(actor.user_id, entry_id)
+    world.services.gateways.reopening.mark_unread(actor.user_id, world.feed(name), [key.seq], synced=False)
+
+
+def test_a_copy_that_is_unread_again_is_not_late(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    read_story(reader, alice)
+    mark_changed(reader, alice, "b", ids["Story in B"])
+    assert "Story in B" in get_titles(load(reader, alice, show=Show.UNREAD))
+    assert list_unread(reader, alice) == sorted([*OTHERS, "Story in B"])
+
+
+def test_a_late_copy_whose_text_changes_after_the_list_was_opened_stays_unread(
+    reader: World, alice: Actor
+) -> None:
+    read_story(reader, alice)
+    add_copy(reader)
+    with clock.set_source(lambda: NOW):
+        query = StreamQuery(StreamRef.parse("all"), Sort.NEWEST, limit=1)
+        program = dataclasses.replace(alice, limits=SCOPES[Scope.READ])
+        page = reader.services.reading.load_page(program, query)
+        mark_changed(reader, alice, "c", page.rows[0].id)
+        reader.services.reading.load_page(alice, dataclasses.replace(query, snapshot=page.snapshot))
+    assert "Story in C" in list_unread(reader, alice)
+
+
+@pytest.mark.parametrize("choice", ["off", "apart"])
+def test_copies_that_were_there_while_they_were_apart_are_not_late(
+    reader: World, alice: Actor, choice: str
+) -> None:
+    stories, story = reader.services.stories, get_ids(reader, alice)["Story in A"]
+    if choice == "off":
+        turn_off(reader, alice)
+        read_story(reader, alice)
+        turn_on(reader, alice)
+    else:
+        stories.set_apart(alice, story, True)
+        read_story(reader, alice)
+        stories.set_apart(alice, story, False)
+    assert "Story in B" in get_titles(load(reader, alice, show=Show.UNREAD))
+    assert list_unread(reader, alice) == sorted([*OTHERS, "Story in B"])
+    read_story(reader, alice)
+    add_copy(reader)
+    turn_on(reader, alice)
+    load(reader, alice)
+    assert list_unread(reader, alice) == OTHERS, "this one is late, though the same choice was stored again"
+
+
+def test_a_token_that_may_only_read_marks_and_hides_nothing(reader: World, alice: Actor) -> None:
+    program = dataclasses.replace(alice, limits=SCOPES[Scope.READ])
+    read_story(reader, alice)
+    add_copy(reader)
+    reader.services.hiding.hide_entry(alice, get_ids(reader, alice)["Only A"])
+    reader.store(reader.feed("b"), [write(10, f"{PAGE}/only", title="Only in B", age=5)])
+    index(reader)
+    assert get_titles(load(reader, program, show=Show.UNREAD)) == ["Only C", "Only B"]
+    assert reader.services.reading.get_tree(alice).unread == 4, "nothing is written"
+    load(reader, alice)
+    assert reader.services.reading.get_tree(alice).unread == 2
+
+
+@pytest.mark.parametrize("sort", [Sort.NEWEST, Sort.OLDEST, Sort.UNREAD_ON_TOP])
+def test_a_list_of_unread_entries_reads_on_past_many_late_copies(
+    reader: World, alice: Actor, sort: Sort
+) -> None:
+    a, b = reader.feed("a"), reader.feed("b")
+    reader.store(a, [write(100 + n, f"{PAGE}/{n}", title=f"First {n}", age=9) for n in range(40)])
+    index(reader)
+    reader.services.reading.mark_all(alice, StreamRef.parse(f"feed/{a}"))
+    reader.store(b, [write(300 + n, f"{PAGE}/{n}", title=f"Late {n}", age=5) for n in range(40)])
+    index(reader)
+    with clock.set_source(lambda: NOW):
+        query = StreamQuery(StreamRef.parse("all"), sort, show=Show.UNREAD, limit=5)
+        page = reader.services.reading.load_page(alice, query)
+    assert sorted(get_titles(page.rows)) == ["Only B", "Only C"]
+
+
 # -- hiding by hand
 def test_hiding_reaches_all_copies_and_can_be_undone(reader: World, alice: Actor) -> None:
     hiding, ids = reader.services.hiding, get_ids(reader, alice)
@@ -1130,6 +1211,122 @@ def test_a_copy_that_arrives_after_its_story_was_hidden_is_hidden(
     assert tree.unread == page.unread == len(list_unread(reader, alice))
     assert "Late copy" not in list_unread(reader, alice)
     assert "Late copy" in get_titles(load(reader, alice, make_search("late")))
+
+
+@pytest.mark.parametrize("how", ["undo", "show"])
+@pytest.mark.parametrize("moment", ["choice", "bits", "changes"])
+def test_what_a_killed_undo_leaves_hidden_can_be_shown(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch, how: str, moment: str
+) -> None:
+    actor, ids, hiding = (
+        dataclasses.replace(alice, synced=True),
+        get_ids(reader, alice),
+        reader.services.hiding,
+    )
+    token = hiding.hide_entry(actor, ids["Story in A"])
+
+    def act() -> None:
+        if how == "undo":
+            hiding.restore(actor, token)
+        else:
+            hiding.show_entry(actor, ids["Story in A"])
+
+    def die(*_args: Any, **_options: Any) -> None:
+        raise KeyboardInterrupt
+
+    gateways = reader.services.gateways
+    places: dict[str, tuple[object, str]] = {
+        "choice": (gateways.accounts, "store_story_hidden"),
+        "bits": (reader.services.mappers.subscriptions, "remove_rule_marks"),
+        "changes": (gateways.changes if how == "undo" else reader.services.events, "record_changes"),
+    }
+    if (how, moment) == ("show", "changes"):
+        places["changes"] = (reader.services.events, "notify_counts")
+    with monkeypatch.context() as patch:
+        patch.setattr(*places[moment], die)
+        with pytest.raises(KeyboardInterrupt):
+            act()
+    load(reader, actor)
+    act()
+    assert "Story in B" in get_titles(load(reader, actor))
+    assert list_unread(reader, actor) == (EVERY if how == "undo" else OTHERS)
+    add_copy(reader)
+    assert "Story in C" in get_titles(load(reader, actor))
+
+
+def test_a_list_that_was_read_before_an_undo_hides_nothing_after_it(
+    reader: World, alice: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hiding = reader.services.hiding
+    token = hiding.hide_entry(alice, get_ids(reader, alice)["Story in A"])
+    add_copy(reader)
+    make = PageMaker.make
+
+    def make_and_undo(*args: Any, **options: Any) -> Page:
+        page = make(*args, **options)
+        with contextlib.suppress(NotFoundError):
+            hiding.restore(alice, token)
+        return page
+
+    with monkeypatch.context() as patch, identity_map.open_scope():
+        patch.setattr(PageMaker, "make", make_and_undo)
+        load(reader, alice)
+    assert "Story in C" in get_titles(load(reader, alice))
+    assert "Story in C" in list_unread(reader, alice)
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["brought back", "hidden"])
+def test_the_undo_of_hiding_keeps_what_a_rule_hid_before(
+    reader: World, alice: Actor, is_marked: bool
+) -> None:
+    ids, hiding = get_ids(reader, alice), reader.services.hiding
+    key = reader.services.gateways.entries.get_key(alice.user_id, ids["Story in B"])
+    marks = RuleMarks(alice.user_id, key.feed_id, 0, 0, hidden=(key.seq,))
+    reader.services.mappers.subscriptions.add_rule_marks(marks)
+    if is_marked:
+        reader.services.reading.mark(alice, [key.id], False)
+    before = list_unread(reader, alice)
+    hiding.restore(alice, hiding.hide_entry(alice, ids["Story in A"]))
+    assert list_unread(reader, alice) == before
+    assert reader.services.reading.get_article(alice, ids["Story in B"]).is_hidden is not is_marked
+    reader.services.reading.mark(alice, [key.id], True)
+    assert "Story in B" not in get_titles(load(reader, alice, f"feed/{key.feed_id}")), "the rule hides it"
+
+
+@pytest.mark.parametrize("show", list(Show))
+def test_the_list_of_a_feed_hides_late_copies_of_a_hidden_story(
+    reader: World, alice: Actor, show: Show
+) -> None:
+    reader.services.hiding.hide_entry(alice, get_ids(reader, alice)["Story in A"])
+    add_copy(reader)
+    ref = f"feed/{reader.feed('c')}"
+    with clock.set_source(lambda: NOW):
+        query = StreamQuery(StreamRef.parse(ref), Sort.UNREAD_ON_TOP, show=show)
+        tree, page = reader.services.reading.load_tree_and_page(alice, query)
+    assert (get_titles(page.rows), page.unread) == (["Only C"], 1)
+    assert tree.unread == len(OTHERS)
+    assert get_titles(load(reader, alice, ref)) == ["Only C"]
+    reader.services.reading.mark(alice, [get_late(reader, alice)], False)
+    assert sorted(get_titles(load(reader, alice, ref))) == ["Only C", "Story in C"], "brought back"
+
+
+def get_late(world: World, actor: Actor) -> int:
+    (row,) = load(world, actor, make_search("story"))
+    return next(i for i in (row.id, *(copy.entry_id for copy in row.copies)) if is_of(world, actor, i, "c"))
+
+
+def is_of(world: World, actor: Actor, entry_id: int, name: str) -> bool:
+    return world.services.gateways.entries.get_key(actor.user_id, entry_id).feed_id == world.feed(name)
+
+
+def test_the_row_of_a_pinned_copy_is_left_out_of_later_pages(reader: World, alice: Actor) -> None:
+    ids = get_ids(reader, alice)
+    with clock.set_source(lambda: NOW):
+        page = reader.services.reading.load_page(alice, StreamQuery(StreamRef.parse("all"), Sort.NEWEST))
+    assert "Story in B" in get_titles(page.rows)
+    for title in ("Story in A", "Story in B"):
+        assert sorted(get_titles(page.drop_row(ids[title]).rows)) == OTHERS
+    assert page.drop_row(None) is page
 
 
 def test_only_entries_of_own_feeds_can_be_hidden(reader: World, alice: Actor) -> None:

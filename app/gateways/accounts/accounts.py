@@ -13,6 +13,7 @@ from app.gateways.accounts.sessions import hash_token
 from app.mappers.accounts.invites import InviteMapper
 from app.mappers.accounts.resets import ResetMapper
 from app.mappers.accounts.users import UserMapper
+from app.mappers.mongo import ids
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
 from app.models.accounts.actor import Role
@@ -114,7 +115,12 @@ class AccountGateway:
         )
 
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
-        """Store some preferences of a user, in the form of the preferences model; the others stay."""
+        """Store some preferences of a user, in the form of the preferences model; the others stay.
+
+        If stories are switched on again, store that copies until now were apart.
+        """
+        if changes.get("stories") and (user := self._users.find(user_id)) and not user.preferences.stories:
+            changes = {**changes, "stories_since": ids.reserve_ids()}
         self._users.set_preferences(user_id, changes)
 
     def store_media_site(self, user_id: int, site: str, *, is_allowed: bool) -> None:
@@ -125,11 +131,15 @@ class AccountGateway:
             self._users.remove_media_site(user_id, site)
 
     def store_story_apart(self, user_id: int, story_id: int, *, is_apart: bool) -> None:
-        """Store whether the copies of a story stay apart; of many stories, keep the last ones."""
+        """Store whether the copies of a story stay apart; of many stories, keep the last ones.
+
+        If they were apart, store that copies until now were. One moment for all stories is enough: copies of
+        others that arrived before it stay unread, unless a list has shown them.
+        """
         if is_apart:
             self._users.add_story_apart(user_id, story_id, APART_MAX)
         else:
-            self._users.remove_story_apart(user_id, story_id)
+            self._users.remove_story_apart(user_id, story_id, ids.reserve_ids())
 
     def store_story_hidden(self, user_id: int, story_id: int, *, is_hidden: bool) -> None:
         """Store whether a story is hidden; of many stories, keep the last ones."""

@@ -175,6 +175,8 @@ class GroupingGateway:
             stored: as for :meth:`find_shares`.
             mine: the user's subscriptions to the list's feeds, if they were just read.
         """
+        if snapshot.ref.kind is StreamKind.FEED and choice.hidden:
+            return self._find_hidden(snapshot, stored, choice, mine)
         if snapshot.ref.kind not in GROUPED:
             return NO_STORIES
         found = self._stories.find({e.of.entry_id if e.of else e.id for e in stored.values()}, choice)
@@ -205,18 +207,42 @@ class GroupingGateway:
             )
             for i, story in stories.items()
         }
-        late = self._late_copies.find(snapshot, stories.values(), listed, mine)
+        late = self._late_copies.find(snapshot, stories.values(), listed, mine, since=choice.since)
         if not shows_hidden:
             # Copies that were there are marked as hidden, and come back if they are marked as unread.
-            hidden = [
-                m
+            hidden = tuple(
+                (i, m)
                 for i in choice.hidden & listed.keys()
                 for m in listed[i]
                 if not readable[m.feed_id].hidden.has_seq(m.seq)
-            ]
-            listed = {i: tuple(m for m in some if m not in hidden) for i, some in listed.items()}
-            late = late._replace(hidden=tuple(hidden))
+            )
+            left = {m for _, m in hidden}
+            listed = {i: tuple(m for m in some if m not in left) for i, some in listed.items()}
+            late = late._replace(hidden=hidden)
         return PageStories(found, listed, late)
+
+    def _find_hidden(
+        self,
+        snapshot: Snapshot,
+        stored: Mapping[int, Entry],
+        choice: StoryChoice,
+        mine: Mapping[int, Subscription] | None,
+    ) -> PageStories:
+        """Return what the list of a feed leaves out: late copies of stories that the user has hidden."""
+        found = self._stories.find([e.id for e in stored.values() if e.of is None], choice)
+        keys = {m.id: (s.id, m) for s in found.values() if s.id in choice.hidden for m in s.members}
+        some = [keys[i] for i in stored if i in keys]
+        if not some:
+            return NO_STORIES
+        if mine is None:
+            feed_ids = list({key.feed_id for _, key in some})
+            mine = {s.feed_id: s for s in self._subscriptions.find_by_user(snapshot.user_id, feed_ids)}
+        hidden = tuple(
+            (i, key)
+            for i, key in some
+            if key.feed_id in mine and not mine[key.feed_id].hidden.has_seq(key.seq)
+        )
+        return PageStories(late=LateCopies(hidden=hidden))
 
     def _find_marked(self, snapshot: Snapshot, members: Sequence[EntryKey]) -> dict[int, EntryKey]:
         """Return the keys of those entries that are in a list of marks; their time is that of the mark."""
@@ -290,7 +316,7 @@ class GroupingGateway:
             for key, root in roots.items()
             if root in by_root
         }
-        hidden = {key.id for key in stories.late.hidden}
+        hidden = {key.id for _, key in stories.late.hidden}
         shown = [key for key in keys if key.id not in hidden]
         groups = self._find_members(snapshot, shown, roots, origins.values(), by_root, stories=stories)
         if matcher is None:

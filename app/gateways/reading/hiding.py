@@ -16,7 +16,7 @@ class HidingGateway:
     """Hides entries from a user's lists, and shows them again."""
 
     def __init__(self, subscriptions: SubscriptionMapper, undos: UndoMapper) -> None:
-        self._subscriptions, self._undos = subscriptions, undos
+        self._subscriptions, self.undos = subscriptions, undos
 
     def hide_entries(
         self, user_id: int, keys: Sequence[EntryKey], story_id: int, expires: dt.datetime
@@ -29,15 +29,15 @@ class HidingGateway:
             story_id: of their story; 0: copies that arrive later are shown.
         """
         found = self._find_changes(user_id, keys, secrets.token_urlsafe(16), story_id)
-        if found.hidden:
-            self._undos.add_hidden(user_id, found, expires)
-            self._write(user_id, found.hidden)
+        if found.hidden or found.unread:
+            self.undos.add_hidden(user_id, found, expires)
+            self._write(user_id, found)
         return found
 
     def hide_late(self, user_id: int, keys: Sequence[EntryKey]) -> Mapping[int, Sequence[int]]:
         """Hide copies of a hidden story that arrived later; return the numbers, by feed, that were unread."""
         found = self._find_changes(user_id, keys, "", 0)
-        self._write(user_id, found.hidden)
+        self._write(user_id, found)
         return found.unread
 
     def _find_changes(
@@ -51,16 +51,15 @@ class HidingGateway:
         for key in keys:
             if (one := mine.get(key.feed_id)) is None:
                 continue
-            is_unread = not one.state.is_read(key.seq)
-            if is_unread or not one.hidden.has_seq(key.seq):
+            if not one.hidden.has_seq(key.seq):
                 hidden.setdefault(key.feed_id, []).append(key.seq)
-            if is_unread:
+            if not one.state.is_read(key.seq):
                 unread.setdefault(key.feed_id, []).append(key.seq)
         return HiddenEntries(token, story_id, hidden, unread)
 
-    def _write(self, user_id: int, hidden: Mapping[int, Sequence[int]]) -> None:
-        for feed_id, seqs in hidden.items():
-            self._subscriptions.add_rule_marks(RuleMarks(user_id, feed_id, 0, 0, hidden=tuple(seqs)))
+    def _write(self, user_id: int, changes: HiddenEntries) -> None:
+        for marks in _list_marks(user_id, changes):
+            self._subscriptions.add_rule_marks(marks)
 
     def show_entries(self, user_id: int, keys: Sequence[EntryKey]) -> None:
         """Show hidden entries in lists again; they stay read."""
@@ -70,18 +69,19 @@ class HidingGateway:
         for feed_id, numbers in seqs.items():
             self._subscriptions.remove_rule_marks(RuleMarks(user_id, feed_id, 0, 0, hidden=tuple(numbers)))
 
-    def restore(self, user_id: int, token: str, now: dt.datetime) -> HiddenEntries | None:
-        """Undo :meth:`hide_entries`: show what it hid, and mark as unread what it marked as read.
-
-        Returns:
-            What this changed; None: the token has expired, was used, or isn't the user's.
-        """
-        found = self._undos.find_hidden(user_id, token, now)
-        if found is None:
-            return None
-        for feed_id, seqs in found.hidden.items():
-            unread = tuple(found.unread.get(feed_id, ()))
-            marks = RuleMarks(user_id, feed_id, 0, 0, read=unread, hidden=tuple(seqs))
+    def restore(self, user_id: int, changes: HiddenEntries) -> None:
+        """Undo :meth:`hide_entries`: show what it hid, and mark as unread what it marked as read."""
+        for marks in _list_marks(user_id, changes):
             self._subscriptions.remove_rule_marks(marks)
-        self._undos.remove(user_id, token)
-        return found
+
+
+def _list_marks(user_id: int, changes: HiddenEntries) -> list[RuleMarks]:
+    """Return what hiding sets and its undo removes, by feed."""
+    return [
+        RuleMarks(
+            *(user_id, feed_id, 0, 0),
+            read=tuple(changes.unread.get(feed_id, ())),
+            hidden=tuple(changes.hidden.get(feed_id, ())),
+        )
+        for feed_id in dict.fromkeys((*changes.hidden, *changes.unread))
+    ]

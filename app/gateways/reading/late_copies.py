@@ -31,12 +31,12 @@ class LateCopies(NamedTuple):
     Attributes:
         ids: as of the list's snapshot. They don't stand for their story where a copy that was read does.
         unread: those to be marked as read now.
-        hidden: copies of stories that the reader has hidden, to be hidden now.
+        hidden: copies of stories that the reader has hidden, to be hidden now, with the ids of the stories.
     """
 
     ids: frozenset[int] = frozenset()
     unread: tuple[EntryKey, ...] = ()
-    hidden: tuple[EntryKey, ...] = ()
+    hidden: tuple[tuple[int, EntryKey], ...] = ()
 
     def join(self, more: LateCopies) -> LateCopies:
         """Return the late copies of both pages together."""
@@ -62,11 +62,14 @@ class LateCopyGateway:
         stories: Iterable[Story],
         listed: Mapping[int, Collection[EntryKey]],
         mine: Mapping[int, Subscription],
+        *,
+        since: int,
     ) -> LateCopies:
         """Return the late copies on a page.
 
         Args:
             listed: story → its copies in the list.
+            since: an id; copies up to it were there while the user wanted copies apart.
             mine: the user's subscriptions to the feeds of the copies. In lists of :data:`PARTIAL`, others are
                 read if a copy in another feed may tell.
         """
@@ -74,7 +77,7 @@ class LateCopyGateway:
             (copy, earlier)
             for story in stories
             for copy in listed[story.id]
-            if not snapshot.feeds[copy.feed_id].state.is_read(copy.seq)
+            if copy.id > since and _is_untouched(copy, snapshot.feeds[copy.feed_id].state)
             for earlier in story.members
             if earlier.id < copy.id and earlier.feed_id != copy.feed_id
         ]
@@ -88,7 +91,7 @@ class LateCopyGateway:
         ids, unread = set[int](), dict[int, EntryKey]()
         for copy, earlier in pairs:
             theirs, now = mine[earlier.feed_id], mine[copy.feed_id].state
-            is_unread = not now.is_read(copy.seq)
+            is_unread = _is_untouched(copy, now)
             # Within the list, its snapshot decides: each of its pages has the same answer.
             then = snapshot.feeds.get(earlier.feed_id)
             if is_read_by_hand(earlier, theirs, then.state if then else theirs.state) and (then or is_unread):
@@ -128,6 +131,11 @@ def is_read_by_hand(key: EntryKey, mine: Subscription, state: ReadState) -> bool
         and key.seq > mine.read_after_done
         and not mine.hidden.has_seq(key.seq)
     )
+
+
+def _is_untouched(key: EntryKey, state: ReadState) -> bool:
+    """Return whether an entry is unread, and wasn't marked as unread: then it was read or has changed."""
+    return not state.is_read(key.seq) and key.seq not in state.unread
 
 
 def _is_of_feed(rule: Rule, mine: Subscription) -> bool:

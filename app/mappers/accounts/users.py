@@ -272,9 +272,13 @@ class UserMapper:
         self._append_setting(user_id, "stories_apart", story_id, limit)
 
     @translate_errors
-    def remove_story_apart(self, user_id: int, story_id: int) -> None:
-        """Remove a story from those whose copies stay apart."""
-        self._users.update_one({"_id": user_id}, {"$pull": {"settings.stories_apart": story_id}})
+    def remove_story_apart(self, user_id: int, story_id: int, since: int) -> None:
+        """Remove a story from those whose copies stay apart; ``since``: the new ``stories_since``."""
+        update = {
+            "$pull": {"settings.stories_apart": story_id},
+            "$set": {"settings.stories_since": since},
+        }
+        self._users.update_one({"_id": user_id, "settings.stories_apart": story_id}, update)
 
     @translate_errors
     def add_story_hidden(self, user_id: int, story_id: int, limit: int) -> None:

@@ -132,7 +132,7 @@ _NOT_UNDONE: Final[Doc] = {"undone": {"$exists": False}}
 
 
 class HiddenEntries(NamedTuple):
-    """What hiding entries changes: feed → numbers that it hides, and those that were unread before.
+    """What hiding entries changes: feed → numbers that weren't hidden before, and those that were unread.
 
     Attributes:
         story_id: of their story; 0: copies that arrive later are shown.
@@ -262,8 +262,8 @@ class UndoMapper:
     def add_hidden(self, user_id: int, done: HiddenEntries, expires: dt.datetime) -> None:
         """Store what hiding entries changes until ``expires``."""
         rows = [
-            {"feed_id": f, "seqs": list(seqs), "unread": list(done.unread.get(f, ()))}
-            for f, seqs in done.hidden.items()
+            {"feed_id": f, "seqs": list(done.hidden.get(f, ())), "unread": list(done.unread.get(f, ()))}
+            for f in dict.fromkeys((*done.hidden, *done.unread))
         ]
         doc = {"token": done.token, "user_id": user_id, "expires": expires}
         self._undos.get(user_id).insert_one({**doc, "story": Int64(done.story_id), "hidden": rows})

@@ -51,6 +51,7 @@ class Preferences:
         stories: whether copies of an article in several feeds share one row and their marks.
         stories_apart: ids of stories whose copies stay apart.
         stories_hidden: ids of stories that are hidden, with copies that arrive later.
+        stories_since: an id of the moment when copies came together again; 0: they always were.
         keys: action → its keys separated by spaces ("j", "g+a"), "" for none; only changed actions.
         keys_before: ``keys`` before the last change, for its undo.
     """
@@ -82,6 +83,7 @@ class Preferences:
     stories: bool = True
     stories_apart: tuple[int, ...] = ()
     stories_hidden: tuple[int, ...] = ()
+    stories_since: int = _number(0, 0, (1 << 53) - 1)
     notify_follower: bool = True
     notify_request: bool = True
     notify_reshare: bool = True
@@ -156,7 +158,9 @@ def check(name: str, value: object) -> Any:
     elif "values" in field.metadata:
         fits = value in field.metadata["values"]
     elif "least" in field.metadata:
-        fits = type(value) is int and field.metadata["least"] <= value <= field.metadata["most"]
+        # The store's 64-bit numbers are a type of their own.
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        fits = is_number and field.metadata["least"] <= value <= field.metadata["most"]
     else:
         fits = isinstance(value, bool)
     if not fits:

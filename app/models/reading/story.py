@@ -100,11 +100,13 @@ class StoryChoice:
         is_on: whether copies share one row and their marks.
         apart: ids of stories whose copies stay apart.
         hidden: ids of stories that the reader has hidden, with copies that arrive later.
+        since: an id; entries up to it were there while the reader wanted copies apart.
     """
 
     is_on: bool = True
     apart: frozenset[int] = frozenset()
     hidden: frozenset[int] = frozenset()
+    since: int = 0
 
 
 def choose_story(new: Fingerprint, candidates: Sequence[StoredStory]) -> StoredStory | None:

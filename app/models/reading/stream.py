@@ -289,7 +289,7 @@ class Page:
         notes: about entries that a search may have missed.
         pinned: the open entry, on top of these rows; None: one of them, or none is open.
         late: copies of stories that the user has read, which are to be marked as read.
-        late_hidden: copies of stories that the user has hidden, which are to be hidden.
+        late_hidden: copies of stories that the user has hidden, which are to be hidden, with their stories.
     """
 
     rows: tuple[EntryRow, ...]
@@ -302,7 +302,7 @@ class Page:
     notes: tuple[QueryNote, ...] = ()
     pinned: EntryRow | None = None
     late: tuple[EntryKey, ...] = ()
-    late_hidden: tuple[EntryKey, ...] = ()
+    late_hidden: tuple[tuple[int, EntryKey], ...] = ()
 
     @property
     def all_rows(self) -> tuple[EntryRow, ...]:
@@ -310,8 +310,12 @@ class Page:
         return (self.pinned, *self.rows) if self.pinned else self.rows
 
     def drop_row(self, entry_id: int | None) -> Page:
-        """Return this page without the row of an entry that is pinned on top of the list."""
-        places = [place for place, row in enumerate(self.rows) if row.id != entry_id]
+        """Return this page without the row of an entry or its copies, which is pinned on top of the list."""
+        places = [
+            place
+            for place, row in enumerate(self.rows)
+            if row.id != entry_id and all(copy.entry_id != entry_id for copy in row.copies)
+        ]
         if len(places) == len(self.rows):
             return self
         split = self.split

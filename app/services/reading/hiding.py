@@ -72,26 +72,34 @@ class HidingService:
             NotFoundError: the entry isn't in the actor's feeds.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        self._hiding.show_entries(actor.user_id, self._find_all(actor, entry_id))
+        keys = self._find_all(actor, entry_id)
+        # First, so that no list hides them again.
         if story_id := self._stories.find_lasting_id(actor, entry_id):
             self._accounts.store_story_hidden(actor.user_id, story_id, is_hidden=False)
+        self._hiding.show_entries(actor.user_id, keys)
         self._events.notify_counts(actor.user_id)
         log.info("entry_shown", user_id=actor.user_id, entry_id=entry_id)
 
     def restore(self, actor: Actor, token: str) -> None:
         """Undo :meth:`hide_entry`: show the entries, and mark as unread those that were.
 
+        The token stays until all is done, so an interrupted undo can be repeated.
+
         Raises:
             NotFoundError: the token has expired, was used, or isn't the actor's.
         """
         require_permission(actor, Permission.ENTRY_MARK)
-        found = self._hiding.restore(actor.user_id, check_text(token, "token", limit=TOKEN_MAX), clock.now())
+        token = check_text(token, "token", limit=TOKEN_MAX)
+        found = self._hiding.undos.find_hidden(actor.user_id, token, clock.now())
         if found is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
+        # First, so that no list hides the entries again.
         if found.story_id:
             self._accounts.store_story_hidden(actor.user_id, found.story_id, is_hidden=False)
+        self._hiding.restore(actor.user_id, found)
         if actor.synced:
             self._changes.record_changes(actor.user_id, found.unread)
+        self._hiding.undos.remove(actor.user_id, token)
         self._events.notify_counts(actor.user_id)
         log.info("hiding_undone", user_id=actor.user_id)
 

@@ -31,7 +31,7 @@ from app.services.reading.search import EntrySearch
 
 #: How often a page is refilled when one row groups several entries.
 FILLS = 4
-#: The same for a page on which the user's rules hide everything so far.
+#: The same for a page on which nothing is left so far: the user's rules or late copies leave it empty.
 EMPTY_FILLS = 1000
 #: One spare key is read per so many rows, for rows that group several entries.
 SPARE = 6
@@ -154,11 +154,13 @@ class PageMaker:
         wanted = limit + limit // SPARE if several else limit
         page = self._load_visible(snapshot, cursor, wanted, sources, choice)
         rows = self._read(snapshot, page, people, sources, choice=choice, with_bodies=with_bodies)
-        for _ in range(FILLS):
+        for count in range(EMPTY_FILLS):
             if (
                 not rows.gathered.grouped_ids
                 or rows.page.cursor is None
                 or (missing := rows.count_missing(limit)) < 1
+                # As above, only an empty page would look like the end of the list.
+                or (rows.count and count >= FILLS)
             ):
                 break
             more = self._load_visible(snapshot, rows.page.cursor, missing, sources, choice)

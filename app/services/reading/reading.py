@@ -243,13 +243,14 @@ class ReadingService:
 
         Hide those that arrived after their story was hidden.
         """
-        if not page.late and not page.late_hidden:
+        # A token that may only read writes nothing. Its pages show these copies as read and leave them out.
+        if not (page.late or page.late_hidden) or not actor.has_permission(Permission.ENTRY_MARK):
             return 0
         by_feed: dict[int, list[int]] = {}
         for key in page.late:
             by_feed.setdefault(key.feed_id, []).append(key.seq)
         try:
-            hidden = self._hiding.hide_late(actor.user_id, page.late_hidden)
+            hidden = self._hide_late(actor, page)
             if actor.synced:
                 self._changes.record_changes(actor.user_id, hidden)
             cards = self._feeds.find_cards(list(by_feed)) if by_feed else {}
@@ -263,6 +264,14 @@ class ReadingService:
             return 0
         self._events.notify_counts(actor.user_id)
         return sum(map(len, hidden.values())) - sum(deltas.values())
+
+    def _hide_late(self, actor: Actor, page: Page) -> Mapping[int, Sequence[int]]:
+        """Hide the late copies of hidden stories; return the numbers, by feed, that were unread."""
+        if not page.late_hidden:
+            return {}
+        # An undo may have come meanwhile.
+        still = self._stories.find_hidden(actor.user_id)
+        return self._hiding.hide_late(actor.user_id, [key for i, key in page.late_hidden if i in still])
 
     def _rank(
         self,

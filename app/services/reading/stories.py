@@ -14,6 +14,7 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
 from app.models.reading.story import Story, StoryChoice
+from app.runtime import identity_map
 from app.services.access import require_permission
 from app.services.validation import check_id
 
@@ -41,7 +42,13 @@ class StoryService:
         if user is None:
             return StoryChoice()
         mine = user.preferences
-        return StoryChoice(mine.stories, frozenset(mine.stories_apart), frozenset(mine.stories_hidden))
+        apart, hidden = frozenset(mine.stories_apart), frozenset(mine.stories_hidden)
+        return StoryChoice(mine.stories, apart, hidden, mine.stories_since)
+
+    def find_hidden(self, user_id: int) -> frozenset[int]:
+        """Return the ids of the stories that a user hides now, even if this request has read them before."""
+        with identity_map.bypass():
+            return self.get_choice(user_id).hidden
 
     def find_story(self, entry_id: int, choice: StoryChoice) -> Story | None:
         """Return the story of an entry, also one whose copies the user keeps apart, or None."""

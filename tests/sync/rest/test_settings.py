@@ -33,8 +33,9 @@ def test_every_setting_of_the_pages_is_there_with_its_values() -> None:
     fields = dataclasses.fields(Preferences)
     # Turning statistics off deletes them, so that has an operation of its own.
     fields = [field for field in fields if field.name not in ("keys_before", "statistics")]
-    # Which stories are apart is a mark of their entries.
-    assert given == {field.name for field in fields} - {"stories_apart"}
+    # Which stories are apart or hidden is a mark of their entries, and since when a trace of such marks.
+    marks = {"stories_apart", "stories_hidden", "stories_since"}
+    assert given == {field.name for field in fields} - marks
     for kind in (settings.Settings, settings.SettingsChange):
         hints = typing.get_type_hints(kind)
         for field in fields:
