@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import html
 import io
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -74,6 +75,39 @@ def test_archive_is_previewed_and_reported_with_its_marks(services: Services, an
     for words in ("2</b> starred", "2</b> tagged", "1</b> marked as read", "2</b> saved as pages"):
         assert f"<b>{words}" in done
     assert "entries and saved pages" not in done
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_rules_in_an_archive_are_shown_and_can_be_declined(
+    services: Services, ann: Visitor, wanted: bool
+) -> None:
+    rules = [{"name": "R", "condition": "sun", "actions": ["hide"]}, {"name": 7}]
+    body = zipped(
+        {
+            "subscriptions.opml": listed(("a", ())),
+            "starred.json": "[]",
+            "rules.json": json.dumps(rules),
+            "searches.json": json.dumps([{"name": "S", "query": "x"}]),
+        }
+    )
+    number = the_import(send(ann, "/imports", body))
+    ticked = 'name="choices" value="1" checked'
+    page = ann.get(f"/imports/{number}").text
+    for words in ("<b>1</b> rule<", "<b>1</b> saved search<", "<b>1</b> too many or unusable"):
+        assert words in page
+    assert ticked in page
+    choose, tick = f"/imports/{number}/choose", {"choices": "1"} if wanted else {}
+    answer = ann.post(choose, {"do": "none", **tick})
+    assert (ticked in ann.get(answer.headers["Location"]).text) is wanted
+    refused = ann.post(choose, {"do": "start", **tick})
+    assert refused.status_code == (303 if wanted else 400)
+    if not wanted:
+        assert ticked not in refused.text
+        assert ann.post(choose, {"pick": ["0"], "do": "start"}).status_code == 303
+    one = stored(services, number)
+    elsewhere(lambda: run(services, one, Pulling(services, {f"{HOST}/a": feed("a")})))
+    assert ("Also taken over" in ann.get(f"/imports/{number}").text) is wanted
+    assert len(services.rules.list_rules(Actor(one.user_id)).rules) == wanted
 
 
 def test_uploaded_archive_is_read_while_the_page_waits(services: Services, ann: Visitor) -> None:

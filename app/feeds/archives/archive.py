@@ -62,15 +62,15 @@ class Archive:
         """Return the lists :data:`CHOICES` by their names without the ending; only Eventr writes them.
 
         Args:
-            limit: most bytes of a list; a longer one is left out, as is one that is damaged.
+            limit: most bytes of a list. One that is longer or damaged becomes a single row None.
         """
         found = dict[str, list[Any]]()
         for member in self._choices if self.kind is ArchiveKind.EVENTR else ():
             body = self._read_whole(member, limit)
+            rows = None
             with contextlib.suppress(ValueError, RecursionError):
                 rows = json.loads(body) if len(body) <= limit else None
-                if isinstance(rows, list):
-                    found[member.name.removesuffix(".json")] = rows
+            found[member.name.removesuffix(".json")] = rows if isinstance(rows, list) else [None]
         return found
 
     def _read_whole(self, member: Member, limit: int) -> bytes:

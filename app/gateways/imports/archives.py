@@ -15,7 +15,7 @@ import io
 import tempfile
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from app.config import Settings
@@ -42,7 +42,7 @@ from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session, Store
 from app.models.imports.archives import MarkCount, MarkRow, SavedEntry
-from app.models.imports.choices import CHOICES_MAX, pack_choices
+from app.models.imports.choices import CHOICES_MAX, ChoiceLimits, Choices, pack_choices
 from app.models.imports.imports import ActiveImport, Import, ImportState, ItemState
 from app.models.imports.opml import Outline, SubscriptionList
 from app.models.media.blob import ORIGINAL
@@ -78,14 +78,13 @@ class ArchiveContents:
         subscriptions: its lists, and the feeds of its entries that are in none.
         marks: entries with marks, each once, feed by feed.
         counts: :class:`MarkCount` → number.
-        choices: saved searches, rules and settings of feeds as JSON, see :mod:`app.models.imports.choices`;
-            empty: none.
+        choices: saved searches, rules and settings of feeds.
     """
 
     subscriptions: SubscriptionList
     marks: Sequence[MarkRow]
     counts: Mapping[str, int]
-    choices: str = ""
+    choices: Choices = Choices()
 
 
 class ArchiveGateway:
@@ -117,6 +116,9 @@ class ArchiveGateway:
         self._links, self._feeds = entry_mapper, feeds
         self._entries, self._tags, self._reads, self._changes = entries, tags, read_marks, changes
         self._limits, self._opml_limits = Limits.from_settings(settings), opml.Limits.from_settings(settings)
+        self._choice_limits = ChoiceLimits(
+            settings.rules_max, settings.searches_max, self._opml_limits.max_outlines
+        )
         self._policy = Policy(settings)
         self._tag_max, self._tags_max = settings.tag_length, settings.tags_per_entry
 
@@ -152,7 +154,8 @@ class ArchiveGateway:
         archive = open_archive(file, limits)
         lists = archive.read_lists(self._opml_limits)
         contents = self.build_contents(lists, archive.iter_entries(), limits.entries)
-        return dataclasses.replace(contents, choices=pack_choices(archive.read_choices(CHOICES_MAX)))
+        choices = pack_choices(archive.read_choices(CHOICES_MAX), self._choice_limits)
+        return dataclasses.replace(contents, choices=choices)
 
     def build_contents(
         self, lists: Sequence[SubscriptionList], entries: Iterable[SavedEntry], limit: int | None = None
@@ -217,8 +220,9 @@ class ArchiveGateway:
         """Store what an archive brings as an import that waits for its start."""
         found = self._imports.add(user_id, contents.subscriptions, name, now)
         self._import_mapper.add_marks(user_id, found.id, contents.marks, now + PREVIEW_KEPT)
+        self._import_mapper.put_choices(user_id, found.id, contents.choices.text, now + PREVIEW_KEPT)
         # Last, so that an import never promises marks that aren't stored.
-        values = {"marks": dict(contents.counts), "choices": contents.choices}
+        values = {"marks": dict(contents.counts), "choice_counts": dict(contents.choices.counts)}
         return self._import_mapper.update(user_id, found.id, (ImportState.PREVIEW,), values) or found
 
     # -- uploaded files, which a job reads
@@ -274,8 +278,11 @@ class ArchiveGateway:
             }
             return self._import_mapper.update(user_id, import_id, (ImportState.READING,), values)
         new, items = self._imports.plan(user_id, contents.subscriptions)
-        read = dataclasses.replace(new, marks=contents.counts, choices=contents.choices)
-        return self._import_mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT)
+        choices = contents.choices
+        read = dataclasses.replace(new, marks=contents.counts, choice_counts=choices.counts)
+        return self._import_mapper.put_contents(
+            one, read, items, contents.marks, now + PREVIEW_KEPT, choices=choices.text
+        )
 
     def _read_blob(self, blob_id: bytes) -> ArchiveContents:
         piece = self._blobs.open(blob_id, ORIGINAL)
@@ -326,7 +333,14 @@ class ArchiveGateway:
         return failed | {key: into.get(feed_id, feed_id) for key, feed_id in found.items()}
 
     def apply_next(
-        self, one: Import, run: str, feeds: Mapping[str, int], now: dt.datetime, *, page_feed: str
+        self,
+        one: Import,
+        run: str,
+        feeds: Mapping[str, int],
+        now: dt.datetime,
+        *,
+        added: Collection[int],
+        page_feed: str,
     ) -> Import | None:
         """Apply the next part of an import's marks.
 
@@ -334,6 +348,7 @@ class ArchiveGateway:
 
         Args:
             feeds: as :meth:`find_feeds` returns them.
+            added: those that this import subscribed to: only in these, entries are marked as unread.
             page_feed: name of the feed of saved pages, if there is none yet.
 
         Returns:
@@ -343,7 +358,7 @@ class ArchiveGateway:
         if part is None:
             return None
         number, rows = part
-        counts = self._apply(one.user_id, rows, feeds, now, page_feed=page_feed)
+        counts = self._apply(one.user_id, rows, feeds, now, added=added, page_feed=page_feed)
 
         def write_counts(session: Session) -> Import:
             found = self._import_mapper.find(one.user_id, one.id, session)
@@ -371,6 +386,7 @@ class ArchiveGateway:
         feeds: Mapping[str, int],
         now: dt.datetime,
         *,
+        added: Collection[int],
         page_feed: str,
     ) -> Counter[MarkCount]:
         by_feed: defaultdict[int, list[SavedEntry]] = defaultdict(list)
@@ -397,7 +413,7 @@ class ArchiveGateway:
         counts[MarkCount.STARRED] = self._star(user_id, found, now)
         counts[MarkCount.TAGGED] = self._tag(user_id, found, now)
         counts[MarkCount.NOTED] = self._note(user_id, found, now)
-        counts[MarkCount.READ] = self._mark_read(user_id, found)
+        counts[MarkCount.READ] = self._mark_read(user_id, found, added)
         # After the changes: an app that syncs in between would miss them otherwise.
         marked = {key.id for key, entry in found if entry.is_kept}
         self._changes.record_changes(user_id, {}, marked)
@@ -464,11 +480,14 @@ class ArchiveGateway:
                     noted.append((key, entry))
         return _count_entries(noted)
 
-    def _mark_read(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]]) -> int:
+    def _mark_read(
+        self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], added: Collection[int]
+    ) -> int:
+        """Mark entries as read, and as unread in new feeds: what the person has read here stays read."""
         for read in (True, False):
             seqs: defaultdict[int, list[int]] = defaultdict(list)
             for key, entry in found:
-                if entry.read is read:
+                if entry.read is read and (read or key.feed_id in added):
                     seqs[key.feed_id].append(key.seq)
             if seqs:
                 cards = self._feeds.find_cards(list(seqs))

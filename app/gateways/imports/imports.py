@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
+from app.models.imports.choices import ChoiceKind
 from app.models.imports.imports import (
     ACTIVE,
     ENDED,
@@ -165,11 +167,13 @@ class ImportGateway:
         keep_folders: bool,
         into: str,
         now: dt.datetime,
+        choice_kinds: Collection[str] = (),
         also: Callable[[Session], None] = lambda _: None,
     ) -> Import:
         """Queue a preview for running.
 
         Args:
+            choice_kinds: kinds of choices in an archive that are taken over; none: its choices are deleted.
             also: is called in the same transaction; it may run several times.
 
         Raises:
@@ -182,9 +186,14 @@ class ImportGateway:
         def queue_preview(session: Session) -> Import:
             found = self._in_state((user_id, import_id), _PREVIEW, refusal, session)
             counts = count_states(self._imports.find_items(user_id, import_id, session=session))
-            if not counts.get(ItemState.WAITING) and not found.waiting_marks:
+            kinds = [kind for kind in choice_kinds if found.choice_counts.get(kind)]
+            is_rest = bool(found.waiting_marks or {ChoiceKind.RULES, ChoiceKind.SEARCHES}.intersection(kinds))
+            if not counts.get(ItemState.WAITING) and not is_rest:
                 raise InvalidError("Select at least one feed first.")
             values = {"keep_folders": keep_folders, "into": to_one_line(into, NAME_MAX), "counts": counts}
+            values["choice_kinds"] = kinds
+            if not kinds:
+                self._imports.remove_choices(user_id, import_id, session)
             also(session)
             return self._queue(user_id, import_id, _PREVIEW, values=values, now=now, session=session)
 
@@ -444,6 +453,25 @@ class ImportGateway:
             return self._imports.update(*one, _STOPPED, {"counts": counts}, run=run, session=session)
 
         return self._cells.run_in_transaction(running.user_id, write_late_progress)
+
+    def find_choices(self, one: Import) -> dict[str, list[Any]]:
+        """Return the choices in an archive that weren't taken over yet, by kind."""
+        text = self._imports.find_choices(one.user_id, one.id)
+        found: dict[str, list[Any]] = json.loads(text) if text else {}
+        return found
+
+    def end_choices(self, one: Import, run: str, taken: Mapping[str, int]) -> bool:
+        """Record that the choices were taken over, and delete them; return False if the run has lost."""
+
+        def write_end(session: Session) -> bool:
+            values = {"choices_taken": dict(taken)}
+            running = (ImportState.RUNNING,)
+            if not self._imports.update(one.user_id, one.id, running, values, run=run, session=session):
+                return False
+            self._imports.remove_choices(one.user_id, one.id, session)
+            return True
+
+        return self._cells.run_in_transaction(one.user_id, write_end)
 
     def end_run(self, running: Import, run: str, now: dt.datetime) -> Import | None:
         """Record that a run is done, by the stored outlines; return None if it was taken over."""

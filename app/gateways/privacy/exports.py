@@ -39,7 +39,7 @@ starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
 saved.json           pages that you saved, with their texts
 notes.json, notes.md your notes and highlights
-states.json          which of the newest 100 entries of each feed you have read
+states.json          those of the newest 100 entries of each feed that you have read
 recent.json          entries that you read recently, and when
 searches.json        your saved searches
 rules.json           your rules, in the order in which they are tried

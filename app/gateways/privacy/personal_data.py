@@ -243,12 +243,14 @@ class PersonalDataGateway:
     def iter_notes(self, user_id: int) -> Iterator[Row]:
         """Yield notes and highlights, with their entries as far as the user may still see them."""
         mine = set(self._subscriptions.find_feed_ids(user_id))
+        cards = dict[int, FeedCard | None]()
         for one in self._list_noted(user_id):
-            card = self._feeds.find_cards([one.note.feed_id]).get(one.note.feed_id)
+            if one.note.feed_id not in cards:
+                cards[one.note.feed_id] = self._feeds.find_cards([one.note.feed_id]).get(one.note.feed_id)
             yield {
                 "title": one.title,
                 "link": one.url,
-                "feed": _feed(card, one.note.feed_id in mine),
+                "feed": _feed(cards[one.note.feed_id], one.note.feed_id in mine),
                 "at": one.note.at,
                 "edited": one.note.edited,
                 "text": one.note.text,
@@ -259,18 +261,21 @@ class PersonalDataGateway:
             }
 
     def iter_states(self, user_id: int) -> Iterator[Row]:
-        """Yield which of the newest :data:`STATES` entries of each feed are read, for another server.
+        """Yield those of the newest :data:`STATES` entries of each feed that are read, for another server.
 
-        A feed brings its newest entries only, so the states of older ones would find nothing there.
+        A feed brings its newest entries only, so the states of older ones would find nothing there. Entries
+        of new feeds are unread anyway, and an import marks no entry as unread that was read meanwhile.
         """
-        for one in self._subscriptions.find_by_user(user_id):
-            card = self._feeds.find_cards([one.feed_id]).get(one.feed_id)
-            if card is None or card.owner is not None or card.saved:
-                continue
-            state, feed = one.state.exclude_removed(card.removed), {"address": card.url}
-            for link in self._links.find_newest_links(one.feed_id, STATES):
-                if link.url:
-                    yield {"link": link.url, "read": state.is_read(link.seq), "feed": feed}
+        for some in _cut(self._subscriptions.find_by_user(user_id)):
+            cards = self._feeds.find_cards([one.feed_id for one in some])
+            for one in some:
+                card = cards.get(one.feed_id)
+                if card is None or card.owner is not None or card.saved:
+                    continue
+                state, feed = one.state.exclude_removed(card.removed), {"address": card.url}
+                for link in self._links.find_newest_links(one.feed_id, STATES):
+                    if link.url and state.is_read(link.seq):
+                        yield {"link": link.url, "read": True, "feed": feed}
 
     def write_notes(self, user_id: int) -> Iterator[bytes]:
         """Yield the notes as a Markdown document, piece by piece."""

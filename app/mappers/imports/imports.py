@@ -44,10 +44,13 @@ PART = 250
 PART_BYTES = 1 << 20
 #: Most characters of the detail of a failed outline.
 DETAIL_MAX = 300
+#: Number of the part that holds choices.
+_CHOICES = -1
 _ACTIVE = [state.value for state in ACTIVE]
 _PLAIN = (
     *("user_id", "name", "created", "title", "keep_folders", "into", "note", "counts", "goal"),
-    *("failed_before", "started", "touched", "ended", "run", "tries", "marks", "file_id"),
+    *("failed_before", "started", "touched", "ended", "run", "tries", "marks", "file_id", "choice_counts"),
+    "choices_taken",
 )
 #: All fields except the folders, of which there may be a thousand.
 _HEAD = dict.fromkeys((*_PLAIN, "state"), 1)
@@ -350,11 +353,13 @@ class ImportMapper:
         marks: Sequence[MarkRow],
         expires: dt.datetime,
         *,
+        choices: str = "",
         run: str | None = None,
     ) -> Import | None:
         """Store what was in the file of an import: it becomes a preview. Return None if it was deleted.
 
         Args:
+            choices: as :meth:`put_choices` stores them.
             run: the run that owns the pull, if it was another server; its login is deleted.
 
         The outlines and marks are stored first. A run that died has stored some of them.
@@ -367,12 +372,13 @@ class ImportMapper:
         if docs:
             tables[0].insert_many(docs)
         self.add_marks(one.user_id, one.id, marks, expires)
+        self.put_choices(one.user_id, one.id, choices, expires)
         values = {
             "title": read.title,
             "note": read.note,
             "counts": dict(read.counts),
             "marks": dict(read.marks),
-            "choices": read.choices,
+            "choice_counts": dict(read.choice_counts),
             "folders": [[folder.name, folder.parent] for folder in read.folders],
             "empty": list(read.empty),
             "state": ImportState.PREVIEW.value,
@@ -421,6 +427,28 @@ class ImportMapper:
         """Delete a part of marked entries; return False if it is gone."""
         query = {"user_id": user_id, "import_id": import_id, "part": part}
         return bool(self._marks.get(user_id, session).delete_one(query, session=session).deleted_count)
+
+    # -- choices: a part of their own beside the outlines, as they may be megabytes
+
+    @translate_errors
+    def put_choices(self, user_id: int, import_id: int, choices: str, expires: dt.datetime) -> None:
+        """Store the choices in an archive, as JSON; empty: none."""
+        if choices:
+            key = {"user_id": user_id, "import_id": import_id, "part": _CHOICES}
+            self._parts.get(user_id).insert_one({**key, "expires": expires, "choices": choices})
+
+    @translate_errors
+    def find_choices(self, user_id: int, import_id: int) -> str:
+        """Return the choices in an archive as JSON; empty: there are none, or none anymore."""
+        query = {"user_id": user_id, "import_id": import_id, "part": _CHOICES}
+        doc = self._parts.get(user_id).find_one(query, {"choices": 1})
+        return str(doc["choices"]) if doc else ""
+
+    @translate_errors
+    def remove_choices(self, user_id: int, import_id: int, session: Session) -> None:
+        """Delete the choices in an archive."""
+        query = {"user_id": user_id, "import_id": import_id, "part": _CHOICES}
+        self._parts.get(user_id, session).delete_one(query, session=session)
 
     # -- taking turns
 
@@ -566,7 +594,7 @@ def _import(doc: Doc) -> Import:
         folders=tuple(ImportFolder(name, parent) for name, parent in doc.get("folders", ())),
         empty=tuple(doc.get("empty", ())),
         fault=tuple(doc["fault"]) if doc.get("fault") else None,
-        choices=doc.get("choices", ""),
+        choice_kinds=tuple(doc.get("choice_kinds", ())),
         pull=_pull(doc["pull"]) if doc.get("pull") else None,
         **{name: doc[name] for name in _PLAIN if name in doc},
     )

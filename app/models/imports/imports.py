@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from app.errors import NO_ROOM
 from app.models.imports.archives import MarkCount
+from app.models.imports.choices import ChoiceKind
 from app.models.imports.pulls import Pull
 
 #: The attribute of OPML 2.0 that names the language of a feed.
@@ -118,7 +119,9 @@ class Import:
         file_id: the user's file that is being read.
         fault: sentence and values of the error that made the file unreadable.
         pull: how far it is in reading another server; None: it comes from a file.
-        choices: searches, rules and settings to take over at the end, see :mod:`app.models.imports.choices`.
+        choice_counts: :class:`ChoiceKind` → number of rules, searches and feeds with settings in an archive.
+        choice_kinds: the kinds of these that are taken over at the end: the starter wants and may that.
+        choices_taken: kind → how many of them were new; None: they aren't taken over, or not yet.
         marks: :class:`MarkCount` → number of entries of an archive; empty: the file held only subscriptions.
     """
 
@@ -145,7 +148,25 @@ class Import:
     file_id: int | None = None
     fault: tuple[str, Mapping[str, Any]] | None = None
     pull: Pull | None = None
-    choices: str = ""
+    choice_counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    choice_kinds: tuple[str, ...] = ()
+    choices_taken: Mapping[str, int] | None = None
+
+    @property
+    def has_waiting_choices(self) -> bool:
+        """Whether rules, searches or settings of feeds are still to be taken over."""
+        return bool(self.choice_kinds) and self.choices_taken is None
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether an archive brings rules, searches or settings of feeds."""
+        return bool(self.choice_counts.keys() - {ChoiceKind.CUT})
+
+    @property
+    def can_go_without_feeds(self) -> bool:
+        """Whether it brings something although no feed is selected."""
+        rest = {ChoiceKind.RULES, ChoiceKind.SEARCHES}
+        return bool(self.waiting_marks or self.choice_counts.keys() & rest)
 
     @property
     def waiting_marks(self) -> int:

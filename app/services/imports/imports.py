@@ -13,6 +13,7 @@ from app.gateways.imports.archives import ArchiveGateway
 from app.gateways.imports.exports import ExportGateway, export_items
 from app.gateways.imports.imports import ImportGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.imports.choices import ChoiceKind
 from app.models.imports.imports import ENDED, Import, ImportedFeeds, ImportItem, ItemState
 from app.models.imports.opml import SubscriptionList
 from app.ports import EventPort, JobPort
@@ -178,11 +179,21 @@ class ImportService:
         chosen = {item.index for item in items if not item.feed_id}
         return self._imports.choose_items(actor.user_id, found.id, 0, max(1, found.total), chosen)
 
-    def start(self, actor: Actor, import_id: int, *, keep_folders: bool = True, into: str = "") -> Import:
+    def start(
+        self,
+        actor: Actor,
+        import_id: int,
+        *,
+        keep_folders: bool = True,
+        into: str = "",
+        choices: bool = True,
+    ) -> Import:
         """Start importing the selected outlines.
 
         Args:
             into: the folder for all feeds, if ``keep_folders`` is False; empty: no folder.
+            choices: take over rules, saved searches and settings of feeds from an archive of Eventr. Rules
+                and searches only if the actor may edit them.
 
         Raises:
             NotFoundError: the actor has no such import.
@@ -195,7 +206,12 @@ class ImportService:
         self._fetch_budget.require_budget(actor)
         into = check_text(into, "into", limit=FOLDER_MAX, empty=True)
         import_id, now = check_id(import_id, "import_id"), clock.now()
-        found = self._imports.start(actor.user_id, import_id, keep_folders=keep_folders, into=into, now=now)
+        kinds = [ChoiceKind.FEEDS] if choices else []
+        if choices and actor.has_permission(Permission.TAG_EDIT):
+            kinds += [ChoiceKind.SEARCHES, ChoiceKind.RULES]
+        found = self._imports.start(
+            actor.user_id, import_id, keep_folders=keep_folders, into=into, now=now, choice_kinds=kinds
+        )
         log.info("import_started", user_id=actor.user_id, import_id=found.id, goal=found.goal)
         return self._queued(found)
 

@@ -29,6 +29,7 @@ from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed import Feed
+from app.models.imports.choices import ChoiceKind
 from app.models.imports.imports import Import, ImportItem, ItemChange, ItemState, PollResult
 from app.models.jobs.jobs import Job, Outcome, Queue, Task, Ticket
 from app.models.sharing import own_addresses
@@ -57,10 +58,6 @@ LOOK, AGAIN = 3.0, 30.0
 LEFT_ALONE = dt.timedelta(seconds=60)
 #: Shortest time between two progress events, seconds.
 TELL = 1.0
-
-
-#: Outlines whose feeds can have settings.
-_SUBSCRIBED = (ItemState.ADDED, ItemState.ALREADY)
 
 
 class Waiter(Protocol):
@@ -147,8 +144,8 @@ class ImportRunner:
                 await asyncio.sleep(PAUSE if work.waits else 0)
         if begun.waiting_marks and not work.lost:
             await asyncio.to_thread(self._apply_marks, work)
-        if begun.choices and not work.lost:
-            await asyncio.to_thread(self._apply_choices, begun)
+        if begun.has_waiting_choices and not work.lost:
+            await asyncio.to_thread(self._apply_choices, work)
         done = await asyncio.to_thread(self._end, work)
         await asyncio.to_thread(self._next)
         return {"state": done.state.value if done else "left", **(done.counts if done else {})}
@@ -156,16 +153,25 @@ class ImportRunner:
     def _apply_marks(self, work: _Work) -> None:
         """Mark the entries of an archive, now that its feeds are fetched. A lost run ends early."""
         feeds = self._archives.find_feeds(work.running)
+        added = frozenset(self._imports.find_imported_feeds(work.running).feeds)
         name = self._name_pages(work.running.user_id)
-        while self._archives.apply_next(work.running, work.run, feeds, clock.now(), page_feed=name):
+        while self._archives.apply_next(
+            work.running, work.run, feeds, clock.now(), added=added, page_feed=name
+        ):
             self._events.notify_counts(work.running.user_id)
         self._request_texts(work.running)
 
-    def _apply_choices(self, one: Import) -> None:
-        """Take over searches, rules and settings of feeds from an archive of Eventr."""
+    def _apply_choices(self, work: _Work) -> None:
+        """Take over searches, rules and settings from an archive of Eventr. A lost run ends early."""
+        one = work.running
+        added = set(self._imports.find_imported_feeds(one).feeds)
         items = self._imports.find_items(one.user_id, one.id)
-        feeds = {item.url: item.feed_id for item in items if item.feed_id and item.state in _SUBSCRIBED}
-        self._choices.apply(Actor(one.user_id), one.choices, feeds)
+        feeds = {item.url: item.feed_id for item in items if item.feed_id in added}
+        found = self._imports.find_choices(one)
+        # The permissions were checked at the start, see ``choice_kinds``.
+        taken = self._choices.apply(Actor(one.user_id), found, one.choice_kinds, feeds, work.check_alive)
+        if taken is not None and not self._imports.end_choices(one, work.run, taken):
+            work.lost = True
 
     def _name_pages(self, user_id: int) -> str:
         """Return the name of a person's feed of saved pages, in their language."""
@@ -263,6 +269,10 @@ class _Work:
         self._looked = self._told = time.monotonic()
         self._heard: set[int] = set()
         self._needless: dict[int, str] = {}
+        is_wanted = running.has_waiting_choices and ChoiceKind.FEEDS in running.choice_kinds
+        settings = imports.find_choices(running).get(ChoiceKind.FEEDS, ()) if is_wanted else ()
+        #: Addresses of feeds that are private from their first moment.
+        self._private = {address for address, _, is_private in settings if is_private}
 
     @property
     def tickets(self) -> list[Ticket]:
@@ -286,6 +296,11 @@ class _Work:
         changes |= self._subscribe([self._queue.pop() for _ in range(min(room, len(self._queue)))])
         self._write(changes)
         return not self.lost and bool(self._queue or self._asked)
+
+    def check_alive(self) -> bool:
+        """Show that this run is alive, and return whether it still owns the import."""
+        self._write({})
+        return not self.lost
 
     # -- subscribing
 
@@ -380,7 +395,8 @@ class _Work:
     def _wanted(self, item: ImportItem, feed: Feed) -> Subscription:
         # The title in the user's file is private: other subscribers of the feed never see it (V08, W22).
         name = "" if item.title in (feed.title, item.url) else item.title
-        return Subscription(0, self.running.user_id, feed.id, name, self._folders_of(item))
+        folders, is_private = self._folders_of(item), item.url in self._private
+        return Subscription(0, self.running.user_id, feed.id, name, folders, private=is_private)
 
     def _follow(self, item: ImportItem) -> tuple[int, bool]:
         """Subscribe to an outline's feed; twice is the same as once."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app import clock, logs
-from app.errors import InvalidError, NotFoundError, TooLargeError
+from app.errors import ConflictError, EventrError, InvalidError, NotFoundError, TooLargeError
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.rules import RuleGateway
 from app.gateways.subscriptions.folders import FolderGateway
@@ -41,6 +41,8 @@ NAME_MAX = 128
 FILE_MAX = 1 << 20
 #: Feeds and folders that one rule may name.
 SCOPE_MAX = 200
+#: Tries to add the rules of an archive, while the person edits theirs.
+TRIES = 5
 
 
 class RuleService:
@@ -226,6 +228,59 @@ class RuleService:
         rule, condition = self._check(rule)
         return self._rules.preview(actor.user_id, rule, condition, self._engine)
 
+    def take_over(self, actor: Actor, rows: Sequence[Any]) -> int:
+        """Add the rules of an archive that the actor doesn't have yet; return how many.
+
+        Those that can't be used here, or exceed a limit, are left out. A rule that sends entries may be from
+        someone else, so it comes switched off and without its service; without other actions it is left out.
+
+        Args:
+            rows: as in a file of rules.
+
+        Raises:
+            InvalidError: these aren't rules.
+            ConflictError: the rules were changed elsewhere at the same time, :data:`TRIES` times.
+        """
+        require_permission(actor, Permission.TAG_EDIT)
+        try:
+            found = read_rules({"kind": FILE_KIND, "version": FILE_VERSION, "rules": list(rows)})
+        except ValueError as e:
+            raise InvalidError("This isn't a file of rules.", field="file") from e
+        harmless = [
+            row._replace(target="", rule=dataclasses.replace(row.rule, enabled=False)) if row.target else row
+            for row in found
+        ]
+        for number in range(1, TRIES + 1):
+            was = self._rules.find_by_user(actor.user_id)
+            new = self._select_new(was, self._rules.resolve_rules(actor.user_id, harmless))
+            try:
+                if new:
+                    self._store(actor, [*was.rules, *new], was)
+                return len(new)
+            except ConflictError:
+                if number == TRIES:
+                    raise
+        raise AssertionError  # pragma: no cover
+
+    def _select_new(self, was: RuleSet, rules: Sequence[Rule]) -> list[Rule]:
+        """Return the rules that can be used, aren't among the actor's, and fit into the limits; with ids."""
+        known = {_plain(rule) for rule in was.rules}
+        first, patterns = max((one.id for one in was.rules), default=0) + 1, count_patterns(was.rules)
+        new = list[Rule]()
+        for one in rules:
+            try:
+                rule = self._check(one)[0]
+            except EventrError:
+                continue
+            more = count_patterns([rule])
+            is_full = len(was.rules) + len(new) >= self._limit or (more and patterns + more > self._patterns)
+            if not rule.has_actions or _plain(rule) in known or is_full:
+                continue
+            known.add(_plain(rule))
+            patterns += more
+            new.append(dataclasses.replace(rule, id=first + len(new)))
+        return new
+
     def _store(self, actor: Actor, rules: Sequence[Rule], was: RuleSet) -> None:
         if count_patterns(rules) > max(self._patterns, count_patterns(was.rules)):
             raise TooLargeError(
@@ -265,6 +320,12 @@ class RuleService:
             tag=tag,
             send=check_id(rule.send, "send") if rule.send else 0,
         ), condition
+
+
+def _plain(rule: Rule) -> Rule:
+    """Return a rule without what may differ between two that do the same."""
+    feeds, folders = tuple(sorted(rule.feeds)), tuple(sorted(rule.folders))
+    return dataclasses.replace(rule, id=0, feeds=feeds, folders=folders, send=0, enabled=True)
 
 
 def _get(rules: RuleSet, rule_id: int) -> Rule:

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import datetime as dt
 import io
+from urllib.parse import urlencode
 
 from flask import Blueprint, Response, json, jsonify, make_response, redirect, request
 from flask_babel import gettext as _
@@ -60,6 +61,7 @@ class ServerForm:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     page: int = 0
+    declined: bool = False
     format: str = declare_text(max=8, default="opml", one_of=("opml", "csv", "json"))
 
 
@@ -70,6 +72,7 @@ class Choice:
     do: str = declare_text(max=8, default="start", one_of=("start", "save", "next", "back", "all", "none"))
     target: str = declare_text(max=8, default="keep", one_of=("keep", "one"))
     into: str = declare_text(max=128, default="")
+    choices: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,17 +139,19 @@ def read_server() -> Response | tuple[str, int]:
     return _to(found)
 
 
-def _to(found: Import, page: int = 0) -> Response:
-    return make_response(redirect(f"/imports/{found.id}" + (f"?page={page}" if page else ""), 303))
+def _to(found: Import, page: int = 0, *, declined: bool = False) -> Response:
+    query = urlencode(({"page": page} if page else {}) | ({"declined": 1} if declined else {}))
+    return make_response(redirect(f"/imports/{found.id}" + (f"?{query}" if query else ""), 303))
 
 
 @bp.get("/imports/<int:import_id>")
 def show_import(import_id: int) -> str:
     """Show an import: its preview, its progress, or its report."""
-    return _show(import_id, forms.read_query(request, Shown).page)
+    shown = forms.read_query(request, Shown)
+    return _show(import_id, shown.page, declined=shown.declined)
 
 
-def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> str:
+def _show(import_id: int, page: int = 0, error: EventrError | None = None, *, declined: bool = False) -> str:
     found = get_services().imports.get(get_actor(), import_id)
     if found.state is ImportState.PREVIEW:
         items = get_services().imports.list_page(get_actor(), import_id, page)
@@ -159,6 +164,7 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
             icons=get_services().imports.find_icons(get_actor(), items),
             page=page,
             pages=pages,
+            declined=declined,
             error=error,
         )
     if found.state in (ImportState.READING, ImportState.UNREADABLE):
@@ -192,18 +198,22 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None) -> st
 def choose_items(import_id: int) -> Response | tuple[str, int]:
     """Store the selection of a page; then start the import or show another page."""
     form = forms.read_form(request, Choice)
-    imports = get_services().imports
+    imports, declined = get_services().imports, not form.choices
     try:
         if form.do in ("all", "none"):
             imports.choose_all(get_actor(), import_id, form.do == "all")
-            return _to(imports.get(get_actor(), import_id), form.page)
+            found = imports.get(get_actor(), import_id)
+            return _to(found, form.page, declined=declined and found.has_choices)
         found = imports.choose_items(get_actor(), import_id, form.page, form.pick)
         if form.do == "start":
             keep, into = form.target == "keep", form.into if form.target == "one" else ""
-            return _to(imports.start(get_actor(), import_id, keep_folders=keep, into=into))
+            return _to(
+                imports.start(get_actor(), import_id, keep_folders=keep, into=into, choices=form.choices)
+            )
     except (ConflictError, InvalidError) as e:
-        return _show(import_id, form.page, e), e.http_status
-    return _to(found, max(0, form.page + {"next": 1, "back": -1}.get(form.do, 0)))
+        return _show(import_id, form.page, e, declined=declined), e.http_status
+    page = max(0, form.page + {"next": 1, "back": -1}.get(form.do, 0))
+    return _to(found, page, declined=declined and found.has_choices)
 
 
 @bp.post("/imports/<int:import_id>/cancel")

@@ -28,7 +28,9 @@ class Import(Shape, frozen=True):
     """An import. The state `preview` means that it's ready to start. `counts`: number of outlines by state.
 
     `goal` and `done`: outlines to process and processed in this run. `seconds`: estimated time left.
-    `marks`: number of marked entries in an archive, by outcome. `message`: why a file can't be read (state
+    `marks`: number of marked entries in an archive, by outcome. `choices`: number of `rules`, `searches` and
+    `feeds` with settings in an archive of Eventr; `cut`: too many or unusable. `choices_taken`: how many of
+    them were new; null: none taken over, or not yet. `message`: why a file can't be read (state
     `unreadable`).
     """
 
@@ -44,6 +46,8 @@ class Import(Shape, frozen=True):
     counts: dict[str, int]
     seconds: int | None
     marks: dict[str, int]
+    choices: dict[str, int]
+    choices_taken: dict[str, int] | None
     message: str | None
 
 
@@ -105,6 +109,8 @@ class ImportStart(Body, frozen=True):
 
     `keep_folders`: keep the file's folders; otherwise put all feeds into `into`, empty for no folder.
     `chosen`: indexes of the outlines to import. Omit it to import all feeds that you don't have yet.
+    `choices`: also take over rules, saved searches and settings of new feeds from an archive of Eventr. Rules
+    and searches need the scope `mark`.
     """
 
     keep_folders: bool = True
@@ -112,6 +118,7 @@ class ImportStart(Body, frozen=True):
     chosen: (
         Annotated[tuple[Annotated[int, Meta(ge=0, le=1_000_000)], ...], Meta(max_length=50_000)] | UnsetType
     ) = UNSET
+    choices: bool = True
 
 
 class ImportRetry(Body, frozen=True):
@@ -139,6 +146,8 @@ _ONE = add_example(
         counts={"waiting": 1},
         seconds=None,
         marks={},
+        choices={},
+        choices_taken=None,
         message=None,
     )
 )
@@ -177,6 +186,8 @@ def build_import(found: Stored) -> Import:
         counts=dict(found.counts),
         seconds=found.estimate_seconds_left(clock.now()),
         marks=dict(found.marks),
+        choices=dict(found.choice_counts),
+        choices_taken=None if found.choices_taken is None else dict(found.choices_taken),
         message=i18n.translate_error(fault) if (fault := importview.build_fault(found)) else None,
     )
 
@@ -255,7 +266,9 @@ def start_import(actor: Actor, import_id: int, body: ImportStart) -> Reply[Impor
         imports.choose_all(actor, import_id, False)
         for page in sorted({index // PAGE for index in body.chosen}):
             imports.choose_items(actor, import_id, page, [i for i in body.chosen if i // PAGE == page])
-    started = imports.start(actor, import_id, keep_folders=body.keep_folders, into=body.into)
+    started = imports.start(
+        actor, import_id, keep_folders=body.keep_folders, into=body.into, choices=body.choices
+    )
     return Reply(build_import(started), 202, f"/imports/{import_id}")
 
 
