@@ -23,7 +23,7 @@ from tests.web.test_access import MATRIX
 
 #: Commands of a page, for somebody who follows people. What only redirects reads next to nothing.
 LIST, LIST_WITH_ARTICLE, ARTICLE_PANE, NOTIFICATIONS, COMMENTS, LANDING = 19, 23, 17, 16, 16, 5
-RESHARE, REDIRECT, LIST_EXPANDED = 24, 3, 25
+RESHARE, REDIRECT, LIST_EXPANDED = 25, 3, 25
 #: The list of somebody's own shares says how these were received: two commands more for all its rows, one for
 #: likes and comments and one for the people behind them. Muted and blocked people don't count, so the shares
 #: themselves can't hold the numbers.

@@ -98,15 +98,22 @@ class TargetGateway:
             raise NotFoundError("You don't have this service.", target_id=target_id)
         return found
 
-    def store_requests(self, user_id: int, wanted: Sequence[Wanted], now: dt.datetime) -> tuple[int, int]:
+    def store_requests(
+        self, user_id: int, wanted: Sequence[Wanted], now: dt.datetime, mine: Sequence[Target] | None = None
+    ) -> tuple[int, int]:
         """Store what is to be sent to a user's targets that are on.
 
         What was requested before isn't sent again, whatever became of it.
 
+        Args:
+            mine: the user's targets; None: they are read.
+
         Returns:
             How much is new, and how much isn't sent, because it is too much for a day.
         """
-        known = {one.id for one in self.targets.find_by_user(user_id) if one.enabled} if wanted else set()
+        if mine is None:
+            mine = self.targets.find_by_user(user_id) if wanted else ()
+        known = {one.id for one in mine if one.enabled}
         fresh = [one for one in wanted if one.target_id in known]
         if not fresh:
             return 0, 0

@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import EventrError, InvalidError, RateLimitedError
+from app.errors import EventrError, InvalidError, NotFoundError, RateLimitedError
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.reading.targets import CLAIMED, TargetGateway
 from app.models.accounts.actor import Actor, Permission
@@ -172,13 +172,16 @@ class SendingService:
         return self._begin(actor, target_id, entry.id, f"{Occasion.KEY}:{_now_ms() // 60_000}")
 
     def _begin(self, actor: Actor, target_id: int, entry_id: int, cause: str, *, wait: float = 0.0) -> Target:
-        target = self._targets.get(actor.user_id, target_id)
+        mine = self._targets.targets.find_by_user(actor.user_id)
+        target = next((one for one in mine if one.id == target_id), None)
+        if target is None:
+            raise NotFoundError("You don't have this service.", target_id=target_id)
         if not target.enabled:
             raise InvalidError("This service is off.", target_id=target_id)
         limit = self._settings.sends_per_hour
         throttle(self._limiter, f"send:{actor.user_id}", limit=limit, window=clock.HOUR)
         wanted = [Wanted(target_id, entry_id, cause)]
-        if self._targets.store_requests(actor.user_id, wanted, clock.now())[1]:
+        if self._targets.store_requests(actor.user_id, wanted, clock.now(), mine)[1]:
             raise RateLimitedError(
                 "At most %(limit)s entries are sent per day. Try again tomorrow.",
                 limit=self._settings.sends_per_day,
