@@ -45,8 +45,9 @@ def test_F08_a_frozen_worker_is_replaced_and_a_zombie_changes_nothing(system: Sy
     jobs = system.services.jobs
     for n in range(scale):
         start = 3_000_000 + 1000 * n
-        tickets = jobs.enqueue_many(support.effects(16, seconds=0.2, start=start))
         with system.changed(STUCK):
+            # Not before: to change the settings may take longer than all of these jobs.
+            tickets = jobs.enqueue_many(support.effects(16, seconds=1.0, start=start))
             _freeze_all(system)
         ends = {o.id: o.error for o in jobs.await_many(tickets, 100)}
         assert ends == {ticket.id: None for ticket in tickets}
