@@ -126,7 +126,7 @@ def _noted(demo: Demo) -> str:
 def _run_rule(demo: Demo) -> str:
     """A rule is applied to past entries; another one is off, and for a few feeds."""
     services, user = demo.services, demo.ann
-    rule = services.rules.save(user, Rule(0, "", "longer:10", hide=True, tag="Long"))
+    rule = services.rules.save(user, Rule(0, "", "title:live", hide=True, tag="Live"))
     feeds, folders = tuple(list(demo.feeds.values())[:3]), (demo.folders["Design"],)
     send = services.sending.list_targets(user)[-1].id
     off = Rule(0, "Tickers of the news", "title:/live/", feeds, folders, notify=True, send=send, stop=True)
