@@ -330,8 +330,11 @@ def test_archive_beside_a_list_counts_its_pages(services: Services, alice: Actor
     assert services.imports.preview(alice, body, "x").marks == {"waiting": 1}
 
 
-def test_texts_of_archives_are_stored_nowhere(services: Services, alice: Actor) -> None:
-    """An entry belongs to all readers of its feed: nobody may write into it (V23)."""
+def test_texts_of_archives_are_in_no_entry_of_a_feed(services: Services, alice: Actor) -> None:
+    """An entry belongs to all readers of its feed: nobody may write into it (V23).
+
+    What becomes of them: ``test_archive_texts.py``.
+    """
     body = samples.freshrss({"a": ()}, [google_item("a", 1, starred=True)], {"a": [google_item("a", 2)]})
     imported(services, alice, body, {f"{HOST}/a": feed("a")})
     imported(services, alice, samples.ttrss([samples.ttrss_article("a", 3)]), {f"{HOST}/a": feed("a")})

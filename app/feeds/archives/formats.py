@@ -1,4 +1,4 @@
-"""Formats of archives: which one a file has, and the entries in it. Texts of entries aren't read (V23).
+"""Formats of archives: which one a file has, and the entries in it. Their texts are as hostile as any (V23).
 
 The formats are those that the programs' own code writes:
 
@@ -35,6 +35,7 @@ from app.feeds.archives.values import (
     get_address,
     get_dict,
     get_list,
+    get_markup,
     get_text,
     read_seconds,
     read_time,
@@ -182,7 +183,12 @@ def read_google_item(row: dict[str, Any]) -> SavedEntry:
         _unescape(get_text(origin.get("title"))),
         title=_unescape(get_text(row.get("title"))),
         at=read_seconds(row.get("published")),
+        html=_get_content(row, "content") or _get_content(row, "summary"),
     )
+
+
+def _get_content(row: dict[str, Any], name: str) -> str:
+    return get_markup(get_dict(row.get(name)).get("content"))
 
 
 def normalise_category(name: str) -> str:
@@ -237,7 +243,7 @@ def _iter_articles(parser: etree.XMLPullParser, source: Readable) -> Iterator[et
 
 
 def _read_article(article: etree._Element) -> SavedEntry:
-    return _build_article({str(child.tag): child.text or "" for child in article if child.tag != "content"})
+    return _build_article({str(child.tag): child.text or "" for child in article})
 
 
 def _iter_ttrss_json(source: Readable) -> Iterator[SavedEntry]:
@@ -255,6 +261,7 @@ def _build_article(fields: dict[str, Any]) -> SavedEntry:
         get_text(fields.get("feed_title")),
         title=get_text(fields.get("title")),
         at=read_time(fields.get("updated")),
+        html=get_markup(fields.get("content")),
     )
 
 
@@ -398,6 +405,7 @@ def read_miniflux_entry(row: dict[str, Any]) -> SavedEntry:
         feed_title=get_text(feed.get("title")),
         title=get_text(row.get("title")),
         at=read_time(row.get("published_at")),
+        html=get_markup(row.get("content")),
     )
 
 
@@ -414,6 +422,7 @@ def _iter_own(source: Readable) -> Iterator[SavedEntry]:
                 starred=True,
                 title=get_text(row.get("title")),
                 at=read_time(row.get("published")),
+                html=get_markup(row.get("content")),
             )
             continue
         read = row.get("read")
@@ -429,6 +438,7 @@ def _iter_own(source: Readable) -> Iterator[SavedEntry]:
             at=read_time(row.get("saved")) or read_time(row.get("date")),
             note=_get_note(row.get("text")),
             quotes=tuple(_iter_highlights(row.get("highlights"))),
+            html=get_markup(row.get("html")),
         )
 
 

@@ -77,6 +77,11 @@ def get_text(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= NAME_MAX else ""
 
 
+def get_markup(value: object) -> str:
+    """Return the text of an entry, of any length; empty if it is something else or blank."""
+    return value if isinstance(value, str) and not value.isspace() else ""
+
+
 def get_address(value: object) -> str:
     """Return a web address, empty if it is something else."""
     found = get_text(value).strip()

@@ -15,7 +15,7 @@ from app.errors import N_, InvalidError
 from app.feeds.archives.formats import LABEL, normalise_category, read_google_item
 from app.feeds.archives.values import get_address, get_dict, get_list, get_text
 from app.feeds.fetch.address_policy import check_headers
-from app.feeds.readers.steps import REFUSED, Fields, Steps, ask, check, read_object
+from app.feeds.readers.steps import REFUSED, Fields, Steps, ask, check, drop_text, read_object
 from app.models.feeds.fetched import FetchRequest
 from app.models.imports.archives import SavedEntry
 from app.models.imports.opml import Outline, SubscriptionList
@@ -132,7 +132,9 @@ class GoogleReader:
             return PulledPage((), "", 0)
         form = [*(("i", one) for one in ids), *([("T", self._token)] if self._token else [])]
         rows = get_list(read_object((yield self._ask("stream/items/contents", form=form))).get("items"))
-        entries = tuple(filter(None, (self._read(get_dict(row)) for row in rows)))
+        found = filter(None, (self._read(get_dict(row)) for row in rows))
+        # What the person kept came with its text in an earlier stage.
+        entries = tuple(drop_text(entry) if stage == _READING else entry for entry in found)
         return PulledPage(entries, following, len(ids))
 
     def _find_list(self, stage: str, begin: str, size: int) -> Steps[_List]:

@@ -7,7 +7,7 @@ from typing import Final
 from app.errors import N_
 from app.feeds.archives.formats import read_miniflux_entry
 from app.feeds.archives.values import get_address, get_dict, get_list, get_text
-from app.feeds.readers.steps import Steps, ask, check, read_json, read_object
+from app.feeds.readers.steps import Steps, ask, check, drop_text, read_json, read_object
 from app.models.feeds.fetched import FetchRequest
 from app.models.imports.opml import Outline, SubscriptionList
 from app.models.imports.pulls import Login, PulledPage
@@ -57,5 +57,7 @@ class MinifluxReader:
         last = min(numbers, default=0)
         # A server that doesn't know the field would send the same page for ever.
         goes_on = len(rows) >= size and last > 0 and (not cursor or last < int(cursor))
-        entries = tuple(map(read_miniflux_entry, rows))
+        found = map(read_miniflux_entry, rows)
+        # What the person starred came with its text in the first stage.
+        entries = tuple(drop_text(entry) if stage == _ALL else entry for entry in found)
         return PulledPage(entries, str(last) if goes_on else "", len(rows))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from app import clock
 from app.errors import InvalidError
-from app.feeds.archives.values import get_address, get_dict, get_list, get_text, read_seconds
+from app.feeds.archives.values import get_address, get_dict, get_list, get_markup, get_text, read_seconds
 from app.feeds.readers.steps import Fields, Steps, ask, read_object
 from app.models.feeds.fetched import FetchRequest
 from app.models.imports.archives import SavedEntry
@@ -117,6 +117,7 @@ def _read_story(row: dict[str, Any], feeds: Mapping[str, tuple[str, str]]) -> Sa
         at=read_seconds(row.get("story_timestamp")),
         note=notes[:NOTE_MAX] if isinstance(notes, str) else "",
         quotes=tuple(_iter_quotes(row.get("highlights"), starred)),
+        html=get_markup(row.get("story_content")),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Generator, Sequence
 from typing import Any, Final, Protocol, TypeVar
@@ -10,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from app.errors import N_, InvalidError
 from app.feeds.archives.values import HALVES, get_dict, replace_halves
 from app.models.feeds.fetched import Fetched, FetchRequest, Target
+from app.models.imports.archives import SavedEntry
 from app.models.imports.opml import SubscriptionList
 from app.models.imports.pulls import PageTooLargeError, PassingError, PulledPage
 
@@ -107,6 +109,11 @@ def check(fetched: Fetched, *, refused: str = REFUSED) -> bytes:
             host=host,
         )
     raise InvalidError("Eventr can't read the answer of %(host)s (%(word)s).", host=host, word=word)
+
+
+def drop_text(entry: SavedEntry) -> SavedEntry:
+    """Return an entry without its text."""
+    return dataclasses.replace(entry, html="") if entry.html else entry
 
 
 def read_json(fetched: Fetched) -> Any:

@@ -2,7 +2,8 @@
 
 An archive brings subscriptions, like an OPML file, and marks: stars, tags and read states of entries. The
 marks wait in the database until the feeds are imported. Then they are applied to those entries that the
-feeds still have. Texts of entries are not taken from archives: an entry belongs to all readers of its feed.
+feeds still have. Texts in archives are never stored in entries of feeds, which belong to all their readers.
+They become the texts of saved pages, which only one person reads.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from app.feeds.archives.formats import HEAD
 from app.feeds.archives.unpack import Limits, build_damage_error
 from app.feeds.entry_hashes import fold_scheme, list_possible_hashes
 from app.feeds.fetch.address_policy import Policy
+from app.feeds.html.text import cut_html
 from app.feeds.opml import opml
 from app.feeds.urls import hash_url
 from app.gateways.imports.imports import PREVIEW_KEPT, ImportGateway
@@ -41,7 +43,7 @@ from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session, Store
-from app.models.imports.archives import MarkCount, MarkRow, SavedEntry
+from app.models.imports.archives import TEXT_MAX, TEXTS_MAX, MarkCount, MarkRow, SavedEntry
 from app.models.imports.choices import CHOICES_MAX, ChoiceLimits, Choices, pack_choices
 from app.models.imports.imports import ActiveImport, Import, ImportState, ItemState
 from app.models.imports.opml import Outline, SubscriptionList
@@ -85,6 +87,36 @@ class ArchiveContents:
     marks: Sequence[MarkRow]
     counts: Mapping[str, int]
     choices: Choices = Choices()
+
+
+class TextRoom:
+    """The characters that texts of entries may still have, see :data:`TEXTS_MAX`.
+
+    Args:
+        used: characters that earlier texts of the same import have.
+
+    Attributes:
+        used: those of all texts until now.
+        cut: texts that were cut or left out.
+    """
+
+    def __init__(self, used: int = 0) -> None:
+        self.used, self.cut = used, 0
+
+    def cut_text(self, entry: SavedEntry) -> SavedEntry:
+        """Return an entry with its text as far as there is room; without one that no saved page will need."""
+        if not entry.html:
+            return entry
+        if not entry.link or (entry.feed_url and not entry.is_kept):
+            return dataclasses.replace(entry, html="")
+        html = cut_html(entry.html, TEXT_MAX) if len(entry.html) > TEXT_MAX else entry.html
+        if self.used + len(html) > TEXTS_MAX:
+            html = ""  # the page is fetched
+        self.used += len(html)
+        if len(html) == len(entry.html):
+            return entry
+        self.cut += 1
+        return dataclasses.replace(entry, html=html)
 
 
 class ArchiveGateway:
@@ -200,7 +232,7 @@ class ArchiveGateway:
 
     def _rows(self, entries: Iterable[SavedEntry]) -> Iterator[MarkRow]:
         for entry in map(self.cut_texts, entries):
-            # The feed's address says where the entry belongs; no text is stored.
+            # The feed's address says where the entry belongs.
             yield MarkRow(
                 hash_url(entry.feed_url) if entry.feed_url else NO_FEED,
                 SavedEntry(
@@ -213,6 +245,7 @@ class ArchiveGateway:
                     at=entry.at,
                     note=entry.note,
                     quotes=entry.quotes,
+                    html=entry.html,
                 ),
             )
 
@@ -425,9 +458,14 @@ class ArchiveGateway:
         """Save the pages of entries, each once; return the entries whose pages are saved, with their keys."""
         named = [(url, entry) for entry in entries if (url := self._saved_pages.resolve_url(entry.link))]
         wanted = dict(named)
+        # Of several entries of one page, any may have its text.
+        texts = {url: entry.html for url, entry in named if entry.html}
         if not wanted:
             return []
-        pages = [NewPage(url, entry.title, at=min(entry.at or now, now)) for url, entry in wanted.items()]
+        pages = [
+            NewPage(url, entry.title, html=texts.get(url, ""), at=min(entry.at or now, now))
+            for url, entry in wanted.items()
+        ]
         done: list[SavedPage] = []
         # At the limit of pages or subscriptions, the rest counts as missing.
         with contextlib.suppress(TooLargeError):
@@ -525,17 +563,19 @@ def _collect(
 ) -> tuple[dict[tuple[str, str], SavedEntry], Counter[MarkCount]]:
     """Return the marked entries of feeds, each once with all its marks, and what was left out."""
     found: dict[tuple[str, str], SavedEntry] = {}
-    counts = Counter[MarkCount]()
+    counts, room = Counter[MarkCount](), TextRoom()
     for entry in entries:
         name = entry.feed_url, entry.guid or entry.link
         if not name[1] or not (entry.is_marked or not entry.feed_url):
             continue
         if (known := found.get(name)) is not None:
-            found[name] = _merge(known, entry)
+            is_known = known.html or not entry.html
+            found[name] = _merge(known, entry if is_known else room.cut_text(entry))
         elif len(found) < limit:
-            found[name] = entry
+            found[name] = room.cut_text(entry)
         else:
             counts[MarkCount.CUT] += 1
+    counts[MarkCount.LONG] = room.cut
     return found, counts
 
 
@@ -547,6 +587,7 @@ def _merge(one: SavedEntry, other: SavedEntry) -> SavedEntry:
         tags=tuple(dict.fromkeys((*one.tags, *other.tags)))[:TAGS_MAX],
         note=one.note or other.note,
         quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes)))[:QUOTES_MAX],
+        html=one.html or other.html,
     )
 
 

@@ -21,12 +21,12 @@ from app.feeds.readers.greader import GoogleReader
 from app.feeds.readers.miniflux import MinifluxReader
 from app.feeds.readers.newsblur import NewsBlurReader
 from app.feeds.readers.steps import ServerReader
-from app.gateways.imports.archives import ArchiveGateway
+from app.gateways.imports.archives import ArchiveGateway, TextRoom
 from app.gateways.imports.imports import PREVIEW_KEPT, ImportGateway
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Session
-from app.models.imports.archives import SavedEntry
+from app.models.imports.archives import MarkCount, SavedEntry
 from app.models.imports.imports import ActiveImport, Import, ImportState
 from app.models.imports.opml import SubscriptionList
 from app.models.imports.pulls import (
@@ -151,14 +151,16 @@ class PulledImportGateway:
         Args:
             stage: of this page; or :data:`END`.
             cursor: empty: this was the last page of its stage.
-            limit: most characters that all pages may have.
+            limit: most characters that all pages may have, without texts of entries.
 
         Raises:
             TooLargeError: they have more.
         """
         pull = _get_pull(one)
-        entries = tuple(map(self._archives.cut_texts, page.entries))
-        stored = pull.stored + sum(entry.size for entry in entries)
+        room = TextRoom(pull.texts)
+        entries = tuple(room.cut_text(self._archives.cut_texts(entry)) for entry in page.entries)
+        # Texts have a limit of their own, beyond which the rest of the entries is still read.
+        stored = pull.stored + sum(entry.size - len(entry.html) for entry in entries)
         if stored > limit:
             raise TooLargeError(TOO_LARGE)
         following = dataclasses.replace(
@@ -169,6 +171,8 @@ class PulledImportGateway:
             pages=pull.pages + 1,
             entries=pull.entries + len(entries),
             stored=stored,
+            texts=room.used,
+            long=pull.long + room.cut,
             asked=pull.asked + page.listed,
             failures=0,
             problem="",
@@ -230,7 +234,10 @@ class PulledImportGateway:
         if count != pull.entries:
             raise InvalidError("Some of what was read is gone. Start the import once more.")
         new, items = self._imports.plan(one.user_id, contents.subscriptions)
-        read = dataclasses.replace(new, marks=contents.counts)
+        marks = dict(contents.counts)
+        if long := marks.get(MarkCount.LONG, 0) + pull.long:
+            marks[MarkCount.LONG.value] = long
+        read = dataclasses.replace(new, marks=marks)
         done = self._mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT, run=pull.run)
         if done is not None:
             self._mapper.remove_pulled(one)

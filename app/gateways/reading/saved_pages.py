@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime as dt
 import html
 import secrets
@@ -103,6 +104,8 @@ class SavedPageGateway:
     def save(self, feed_id: int, pages: Sequence[NewPage], now: dt.datetime) -> list[SavedPage]:
         """Store pages, in order; of a page that is there already, return that one.
 
+        A page that is there without any text gets the one that the person brings along.
+
         Raises:
             TooLargeError: the person would have too many pages.
             NotFoundError: the feed is gone.
@@ -110,6 +113,10 @@ class SavedPageGateway:
         stored: list[SavedPage] = []
         for start in range(0, len(pages), TOGETHER):
             stored += self._save_some(feed_id, pages[start : start + TOGETHER], now)
+        brought = {one.entry_id: page for one, page in zip(stored, pages, strict=True) if page.html}
+        for one in stored:
+            if one.existed and (page := brought.pop(one.entry_id, None)):
+                self._bring_text(one, page, now)
         return stored
 
     def _save_some(self, feed_id: int, pages: Sequence[NewPage], now: dt.datetime) -> list[SavedPage]:
@@ -120,7 +127,8 @@ class SavedPageGateway:
             new: dict[bytes, NewPage] = {}
             for guid, page in zip(guids, pages, strict=True):
                 if guid not in known:
-                    new.setdefault(guid, page)
+                    first = new.setdefault(guid, page)
+                    new[guid] = first._replace(html=first.html or page.html)
             if not new:
                 return [known[guid]._replace(existed=guid not in fresh) for guid in guids]
             self._check_room(feed_id, len(new))
@@ -146,13 +154,27 @@ class SavedPageGateway:
         numbered = [NumberedEntry(feed_id, first + i, entry) for i, entry in enumerate(entries)]
         self._entries.add_in_transaction(numbered, session)
 
+    def _bring_text(self, saved: SavedPage, page: NewPage, now: dt.datetime) -> None:
+        entry = self._entries.find(saved.entry_id, [saved.feed_id])
+        if entry is None or entry.content or entry.summary:
+            return
+        body = entry_bodies.clean_body(page.html, "", page.url, self._sanitize)
+        change = _make_change(entry, body)
+
+        def write_text(session: Session) -> None:
+            if body.content and self._entries.store_page_text(entry, change, None, now, session):
+                self._pages.mark_changed(entry.feed_id, now, session)
+
+        self._store.run_in_transaction(write_text)
+
     def _make_entry(self, guid: bytes, page: NewPage, now: dt.datetime) -> NewEntry:
         markup = page.html or "".join(
             f"<p>{html.escape(line)}</p>" for line in page.text.splitlines() if line.strip()
         )
         body = entry_bodies.clean_body(markup, "", page.url, self._sanitize)
         title = page.title or make_title(page.url)
-        return NewEntry(guid, page.at or now, now, title, url=page.url, **body._asdict())
+        brought = bool(page.html and body.content)
+        return NewEntry(guid, page.at or now, now, title, url=page.url, brought=brought, **body._asdict())
 
     def remove(self, user_id: int, entry_id: int, expires: dt.datetime) -> str:
         """Remove a saved page with its marks; return a token for :meth:`restore`, valid until ``expires``.
@@ -238,13 +260,9 @@ class SavedPageGateway:
         A title that Eventr made from the address gives way to the page's own.
         """
         is_made = entry.title == make_title(entry.url or "")
-        change = EntryChange(
-            guid_hash=b"",
-            title=title if is_made and title else entry.title,
-            url=entry.url,
-            author=entry.author,
-            image=picture or entry.image,
-            **body._asdict(),
+        change = _make_change(entry, body)
+        change = dataclasses.replace(
+            change, title=title if is_made and title else entry.title, image=picture or entry.image
         )
         full = FullText(now, title=title)  # without a text of its own: the entry has it
 
@@ -269,7 +287,8 @@ class SavedPageGateway:
         root = self._entries.find(saved.entry_id, [feed_id])
         if root is None:
             raise NotFoundError(entry_id=entry.id)
-        if entry.full and entry.full.error is None and entry.content and not root.content:
+        is_fetched = entry.full is not None and entry.full.error is None and not entry.brought
+        if entry.full and is_fetched and entry.content and not root.content:
             body = entry_bodies.Body(
                 entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by or SANITIZER_VERSION
             )
@@ -296,6 +315,17 @@ class SavedPageGateway:
         guids = {url: make_page_guid(url) for url in urls}
         known = self._pages.find_pages(feed_id, list(set(guids.values())))
         return {url: known[guid] for url, guid in guids.items() if guid in known}
+
+
+def _make_change(entry: Entry, body: entry_bodies.Body) -> EntryChange:
+    return EntryChange(
+        guid_hash=b"",
+        title=entry.title,
+        url=entry.url,
+        author=entry.author,
+        image=entry.image,
+        **body._asdict(),
+    )
 
 
 def _make_key(user_id: int) -> str:

@@ -331,13 +331,22 @@ class EntryMapper:
 
     @translate_errors
     def store_page_text(
-        self, entry: Entry, change: EntryChange, full: FullText, now: dt.datetime, session: Session
+        self, entry: Entry, change: EntryChange, full: FullText | None, now: dt.datetime, session: Session
     ) -> bool:
-        """Store the text of a saved page as the entry's own, unless the entry changed meanwhile."""
+        """Store the text of a saved page as the entry's own, unless the entry changed meanwhile.
+
+        Args:
+            full: when the page was fetched; None: the person has brought the text along.
+        """
         same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
-        more = {"error": full.error, "title": full.title}
-        doc = {"at": full.at, **{name: value for name, value in more.items() if value}}
-        update = {"$set": {**_body(change), "full": doc, "revised": now}, "$inc": {"revision": 1}}
+        update: Doc = {"$set": {**_body(change), "revised": now}, "$inc": {"revision": 1}}
+        if full is None:
+            update["$set"]["brought"] = True
+        else:
+            more = {"error": full.error, "title": full.title}
+            doc = {"at": full.at, **{name: value for name, value in more.items() if value}}
+            update["$set"]["full"] = doc
+            update["$unset"] = {"brought": ""}
         return bool(self._entries.update_one(same, update, session=session).matched_count)
 
     @translate_errors
@@ -710,6 +719,8 @@ def _doc(numbered: NumberedEntry, entry_id: int) -> Doc:
     }
     if entry.published:
         doc["published"] = entry.published
+    if entry.brought:
+        doc["brought"] = True
     return doc
 
 

@@ -556,6 +556,7 @@ def _of_mark(row: MarkRow) -> Doc:
         "c": entry.feed_title,
         "o": entry.note,
         "q": [list(quote) for quote in entry.quotes],
+        "h": entry.html,
     }
     return {name: value for name, value in found.items() if value not in ("", False, [], None) or name == "r"}
 
@@ -575,6 +576,7 @@ def _mark(doc: Doc) -> MarkRow:
             feed_title=doc.get("c", ""),
             note=doc.get("o", ""),
             quotes=tuple(Quote(*row) for row in doc.get("q", ())),
+            html=doc.get("h", ""),
         ),
     )
 

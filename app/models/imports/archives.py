@@ -10,6 +10,9 @@ from app.models.reading.notes import Quote
 
 #: Longest guid and address that are compared, characters.
 NAME_MAX = 2048
+#: Longest HTML of an entry that is taken from an archive, and of all its entries together, in characters.
+TEXT_MAX = 256 << 10
+TEXTS_MAX = 32 << 20
 
 
 class ArchiveKind(enum.StrEnum):
@@ -26,7 +29,7 @@ class ArchiveKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SavedEntry:
-    """An entry in an archive. Its text isn't read: entries belong to all readers of their feed.
+    """An entry in an archive. Its text is only for a saved page: entries belong to all readers of their feed.
 
     Attributes:
         feed_url: address of its feed; empty: it is a saved page without a feed.
@@ -40,6 +43,7 @@ class SavedEntry:
         at: when it was saved, or published.
         note: what the person wrote about it.
         quotes: passages that the person highlighted; without ids they get new ones.
+        html: its text, not sanitized, for the case that it becomes a saved page.
     """
 
     feed_url: str = ""
@@ -53,13 +57,14 @@ class SavedEntry:
     at: dt.datetime | None = dataclasses.field(default=None, compare=False)
     note: str = ""
     quotes: tuple[Quote, ...] = ()
+    html: str = dataclasses.field(default="", compare=False)
 
     @property
     def size(self) -> int:
         """Characters of all its texts."""
         names = (self.feed_url, self.guid, self.link, self.feed_title, self.title, self.note, *self.tags)
         quotes = (len(q.exact) + len(q.prefix) + len(q.suffix) + len(q.note) for q in self.quotes)
-        return sum(map(len, names)) + sum(quotes)
+        return sum(map(len, names)) + sum(quotes) + len(self.html)
 
     @property
     def is_noted(self) -> bool:
@@ -83,7 +88,7 @@ class MarkCount(enum.StrEnum):
     WAITING: entries whose feed isn't imported yet. STARRED, TAGGED, READ, NOTED: entries that were marked so;
     one entry may be in several. PAGES: saved as pages, because they have no feed, or because their feed no
     longer has them. MISSING: entries that nobody kept and that their feed no longer has. CUT: entries beyond
-    the limit.
+    the limit. LONG: texts that were cut or left out, because they are too long or too many.
     """
 
     WAITING = "waiting"
@@ -94,6 +99,7 @@ class MarkCount(enum.StrEnum):
     MISSING = "missing"
     PAGES = "pages"
     CUT = "cut"
+    LONG = "long"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Pull:
         cursor: where its next page begins, in the words of the server; empty: at the beginning.
         done: short names of the lists that are read, see :func:`shorten_stage`.
         pages: stored pages. entries: entries in them. stored: characters of these.
+        texts: characters of their texts, beside those. long: texts that were cut or left out.
         asked: entries that the server has listed; of some it may have sent nothing.
         failures: failed tries since the last page.
         problem: what the last try failed with: an error word of a fetch; empty: it succeeded.
@@ -63,6 +64,8 @@ class Pull:
     pages: int = 0
     entries: int = 0
     stored: int = 0
+    texts: int = 0
+    long: int = 0
     asked: int = 0
     done: tuple[str, ...] = ()
     failures: int = 0

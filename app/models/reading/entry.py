@@ -28,6 +28,7 @@ class NewEntry(NamedTuple):
         cleaned_by: version of the sanitizer.
         remote: its chain on other servers, as they state it; None: it starts here, or isn't a share.
         replies: the comments at its site.
+        brought: a saved page whose text the person has brought along, until its page gains more.
     """
 
     guid_hash: bytes
@@ -48,6 +49,7 @@ class NewEntry(NamedTuple):
     cleaned_by: int = 0
     remote: Chain | None = None
     replies: Replies | None = None
+    brought: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ class Entry:
 
     ``revision`` counts changes of its body, ``stars`` its marks and shares; ``of`` is the root it shares.
     ``lost`` says why the shared entry isn't shown: it was removed, or the viewer may not see it. ``full`` is
-    the text of its page, if someone has requested it.
+    the text of its page, if someone has requested it. ``brought``: see :class:`NewEntry`.
     """
 
     id: int
@@ -119,6 +121,7 @@ class Entry:
     of: Origin | None = None
     lost: ShareVisibility | None = None
     full: FullText | None = None
+    brought: bool = False
 
     @property
     def longest(self) -> str:

@@ -17,7 +17,8 @@ class NewPage(NamedTuple):
         url: absolute, http or https.
         title: plain text; empty: the page's own, once it is fetched.
         text: plain text, such as the passage that was selected on the page; shown until the page is fetched.
-        html: the text of the page if the person brings it along, not sanitized; then nothing is fetched.
+        html: the text of the page if the person brings it along, not sanitized. The page replaces it only if
+            it gains.
         at: when it was saved; the list is sorted by it. None: now.
     """
 

@@ -28,10 +28,10 @@ class Import(Shape, frozen=True):
     """An import. The state `preview` means that it's ready to start. `counts`: number of outlines by state.
 
     `goal` and `done`: outlines to process and processed in this run. `seconds`: estimated time left.
-    `marks`: number of marked entries in an archive, by outcome. `choices`: number of `rules`, `searches` and
-    `feeds` with settings in an archive of Eventr; `cut`: too many or unusable. `choices_taken`: how many of
-    them were new; null: none taken over, or not yet. `message`: why a file can't be read (state
-    `unreadable`).
+    `marks`: number of marked entries in an archive, by outcome; `long`: texts that were cut or left out.
+    `choices`: number of `rules`, `searches` and `feeds` with settings in an archive of Eventr; `cut`: too
+    many or unusable. `choices_taken`: how many of them were new; null: none taken over, or not yet.
+    `message`: why a file can't be read (state `unreadable`).
     """
 
     id: Id
