@@ -59,6 +59,7 @@ class OperationsServices(NotificationServices):
             CellGateway(self.cells, self.mover),
             self.gateways.outbox,
             lambda: self.notifier.deliver_waiting(),  # built when it is needed
+            self.gateways.saved_pages,
         )
 
     @lazy

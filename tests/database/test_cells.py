@@ -279,6 +279,7 @@ FOR_ALL = {
     "subscriptions.find_readers_in_parts",
     "subscriptions.set_start",
     "targets.find_due",
+    "undo.find_left",
 }
 #: The modules that handle whole stores.
 _WHOLE = {"cells", "indexes", "outbox", "outbox_rows", "placement"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 
 from app.errors import ConflictError, NotFoundError, StoreError, TooLargeError
@@ -45,54 +44,73 @@ class NoteGateway:
             after = found[-1].at, found[-1].entry_id
 
     def change_note(
-        self, user_id: int, entry: EntryKey, change: Callable[[Note], Note], now: dt.datetime
+        self,
+        user_id: int,
+        entry: EntryKey,
+        change: Callable[[Note], Note],
+        now: dt.datetime,
+        *,
+        undo: tuple[str, dt.datetime] | None = None,
+        undone: str | None = None,
     ) -> NoteChange:
         """Change a user's note on an entry, or begin or end it; an empty note is deleted.
 
         Args:
             entry: of an entry that isn't a share.
             change: gets the note, an empty one if there is none, and returns the new one. It may run again.
+            undo: a token for :meth:`find_removed` and its expiry, if removed parts are kept.
+            undone: the token of a removal that this undoes, which ends with it.
 
         Raises:
             TooLargeError: the entry would have too many passages, or too much text.
-            NotFoundError: the entry is gone.
+            NotFoundError: the entry is gone, or what ``undone`` names was undone already.
         """
 
-        def write_note(session: Session) -> NoteChange:
-            before = self.marks.find_note(user_id, entry.id, session)
-            blank = Note(entry.id, entry.feed_id, "", (), now, now)
-            after = change(before or blank)
-            if len(after.quotes) > QUOTES_MAX:
-                raise TooLargeError(
-                    "An entry can have at most %(limit)s highlights. Remove one first.", limit=QUOTES_MAX
-                )
-            if after.size > max(BYTES_MAX, before.size if before else 0):
-                raise TooLargeError(
-                    "The note and the highlights of an entry are too long together. Shorten the note, or "
-                    "remove a highlight."
-                )
-            if (before or blank)._replace(edited=now) == after._replace(edited=now):
-                return NoteChange(before, before)
-            if after.is_empty:
-                by = -int(self.marks.remove_note(user_id, entry.id, session))
-            else:
-                by = int(self.marks.set_note(user_id, after._replace(edited=now), session))
-            if by and not self._entries.change_star_count(entry.feed_id, entry.id, by, session) and by > 0:
-                raise NotFoundError(entry_id=entry.id)  # retention was faster
-            return NoteChange(before, None if after.is_empty else after._replace(edited=now))
+        def write_with_undo(session: Session) -> NoteChange:
+            done = self._write_note(user_id, entry, change, now, session)
+            if undo is not None and done.before is not None and done.before != done.after:
+                removed = find_removed_parts(done.before, done.after)
+                self.removals.add(Removal(undo[0], user_id, note=removed), undo[1], session)
+            if undone is not None and not self.removals.remove(user_id, undone, session):
+                raise NotFoundError("This can no longer be undone.", undo=undone)
+            return done
 
         for _ in range(ROUNDS):
             try:
-                return self._cells.run_in_transaction(user_id, write_note)
+                return self._cells.run_in_transaction(user_id, write_with_undo)
             except ConflictError:
                 continue  # another device; the next round sees its changes
         raise StoreError
 
-    def keep_undo(self, user_id: int, removed: Note, expires: dt.datetime) -> str:
-        """Keep the removed parts of a note; return a token for :meth:`find_removed`."""
-        token = secrets.token_urlsafe(16)
-        self.removals.add(Removal(token, user_id, note=removed), expires)
-        return token
+    def _write_note(
+        self,
+        user_id: int,
+        entry: EntryKey,
+        change: Callable[[Note], Note],
+        now: dt.datetime,
+        session: Session,
+    ) -> NoteChange:
+        before = self.marks.find_note(user_id, entry.id, session)
+        blank = Note(entry.id, entry.feed_id, "", (), now, now)
+        after = change(before or blank)
+        if len(after.quotes) > QUOTES_MAX:
+            raise TooLargeError(
+                "An entry can have at most %(limit)s highlights. Remove one first.", limit=QUOTES_MAX
+            )
+        if after.size > max(BYTES_MAX, before.size if before else 0):
+            raise TooLargeError(
+                "The note and the highlights of an entry are too long together. Shorten the note, or "
+                "remove a highlight."
+            )
+        if (before or blank)._replace(edited=now) == after._replace(edited=now):
+            return NoteChange(before, before)
+        if after.is_empty:
+            by = -int(self.marks.remove_note(user_id, entry.id, session))
+        else:
+            by = int(self.marks.set_note(user_id, after._replace(edited=now), session))
+        if by and not self._entries.change_star_count(entry.feed_id, entry.id, by, session) and by > 0:
+            raise NotFoundError(entry_id=entry.id)  # retention was faster
+        return NoteChange(before, None if after.is_empty else after._replace(edited=now))
 
     def find_removed(self, user_id: int, token: str, now: dt.datetime) -> Note:
         """Return the removed parts of a note.

@@ -12,7 +12,8 @@ from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from app.errors import ConflictError, ExistsError, NotFoundError, TooLargeError
+from app import clock, logs
+from app.errors import ConflictError, EventrError, ExistsError, NotFoundError, TooLargeError
 from app.feeds.html.sanitize import SANITIZER_VERSION
 from app.feeds.urls import find_page_host, hash_page, normalise_address, strip_tracking
 from app.gateways.feeds import entry_bodies
@@ -32,12 +33,20 @@ from app.models.reading.saved import NewPage, SavedPage, make_title
 from app.models.reading.stream import MAX_ID
 from app.models.sharing.sharing import Origin
 from app.models.subscriptions.subscription import Subscription
-from app.models.subscriptions.undo import Removal
+from app.models.subscriptions.undo import Removal, Step
+
+_log = logs.get(__name__)
 
 #: Attempts to store a page that another request stores at the same moment.
 ROUNDS: Final = 5
-#: Most pages that one transaction stores.
+#: Most pages that one transaction stores, and most removals of a store that are finished at a time.
 TOGETHER: Final = 100
+#: After this time, a removal or a restoration is finished by others; the request itself takes less.
+LEFT_AFTER: Final = dt.timedelta(seconds=5)
+
+
+class _EndedError(Exception):
+    """Another process has finished it meanwhile."""
 
 
 class SavedPageGateway:
@@ -90,6 +99,7 @@ class SavedPageGateway:
         Raises:
             TooLargeError: the person has the maximum number of subscriptions.
         """
+        self.finish_begun(user_id)  # a removal that finishes later must not take what is saved now
         url = f"{self._origin}/saved"
         feed_id = self._pages.get_or_create_feed(_make_key(user_id), url, title, now, private_to=user_id)
         if not self._subscriptions.find_by_user(user_id, [feed_id]):
@@ -185,34 +195,150 @@ class SavedPageGateway:
         feed_id, token = self.find_feed(user_id), secrets.token_urlsafe(16)
         if feed_id is None:
             raise NotFoundError(entry_id=entry_id)
-
-        is_home = self._cells.is_home(user_id)
+        if not self._cells.is_home(user_id):
+            return self._remove_elsewhere(user_id, feed_id, entry_id, token, expires)
 
         def move_to_undo(session: Session) -> None:
-            doc = self._pages.remove(feed_id, entry_id, session)
+            doc = self._delete_page(feed_id, entry_id, session)
             if doc is None:
                 raise NotFoundError(entry_id=entry_id)
-            self._index_queue.add_removals([(feed_id, entry_id)], session)
             mark = self._marks.find_all(user_id, entry_id, session)
             self._removals.add(Removal(token, user_id, page=doc, mark=mark), expires, session)
-            if is_home and mark:
-                self._drop_mark(user_id, entry_id, mark, session)
+            self._drop_mark(user_id, entry_id, mark, session)
 
-        def drop_elsewhere(session: Session) -> None:
-            if mark := self._marks.find_all(user_id, entry_id, session):
-                self._drop_mark(user_id, entry_id, mark, session)
-
-        self._store.run_in_transaction(move_to_undo)
-        if not is_home:
-            self._cells.run_in_transaction(user_id, drop_elsewhere)
+        self._cells.run_in_transaction(user_id, move_to_undo)
         return token
 
-    def _drop_mark(self, user_id: int, entry_id: int, mark: Mapping[str, Any], session: Session) -> None:
+    def _delete_page(self, feed_id: int, entry_id: int, session: Session) -> dict[str, Any] | None:
+        doc = self._pages.remove(feed_id, entry_id, session)
+        if doc is not None:
+            self._index_queue.add_removals([(feed_id, entry_id)], session)
+        return doc
+
+    # -- pages of people in another cell: what has begun there is finished, as often as it is tried
+
+    def _remove_elsewhere(
+        self, user_id: int, feed_id: int, entry_id: int, token: str, expires: dt.datetime
+    ) -> str:
+        """Remove a page in three steps: a removal begins, the page is deleted, its marks are deleted."""
+        for removal, step in self._removals.find_begun(user_id):
+            if _get_page_id(removal) == entry_id:
+                self._finish(user_id, removal, step)
+                if step is Step.REMOVE:
+                    return removal.token  # an earlier attempt to remove it, which had failed
+        page = self._pages.find(feed_id, entry_id)
+        if page is None:
+            raise NotFoundError(entry_id=entry_id)
+        removal = Removal(token, user_id, page=page)
+
+        def begin(session: Session) -> None:
+            self._removals.begin(removal, expires, clock.now(), session)
+
+        self._cells.run_in_transaction(user_id, begin)
+        self._finish(user_id, removal, Step.REMOVE)
+        return token
+
+    def _finish(self, user_id: int, removal: Removal, step: Step) -> None:
+        """Do what is left of a removal or a restoration; nothing if another process was faster.
+
+        Raises:
+            ExistsError: the page that would be restored has been saved again; the removal stays.
+        """
+        with contextlib.suppress(_EndedError):
+            (self._finish_removal if step is Step.REMOVE else self._finish_restore)(user_id, removal)
+
+    def _finish_removal(self, user_id: int, removal: Removal) -> None:
+        (feed_id, entry_id), token = _get_keys(removal), removal.token
+
+        def delete_at_home(session: Session) -> None:
+            page = self._delete_page(feed_id, entry_id, session)
+            # Asked after the page is locked: otherwise, a slow process would delete a page that is back.
+            if page is not None and not self._removals.confirm(user_id, token, Step.REMOVE, page):
+                raise _EndedError
+
+        def drop_in_cell(session: Session) -> None:
+            mark = self._marks.find_all(user_id, entry_id, session)
+            if self._removals.end(user_id, token, Step.REMOVE, session, mark=mark):
+                self._drop_mark(user_id, entry_id, mark, session)
+                self._count_again(feed_id, entry_id, mark, session)
+
+        self._store.run_in_transaction(delete_at_home)
+        self._cells.run_in_transaction(user_id, drop_in_cell)
+
+    def _finish_restore(self, user_id: int, removal: Removal) -> None:
+        (feed_id, entry_id), token, now = _get_keys(removal), removal.token, clock.now()
+
+        def restore_at_home(session: Session) -> None:
+            if self._pages.find(feed_id, entry_id, session):
+                return  # before the crash
+            self._restore_page(feed_id, removal.page or {}, now, session)
+            if not self._removals.confirm(user_id, token, Step.RESTORE):
+                raise _EndedError
+
+        def restore_in_cell(session: Session) -> None:
+            if self._removals.end(user_id, token, Step.RESTORE, session):
+                self._removals.remove(user_id, token, session)
+                self._restore_mark(user_id, removal.mark, session)
+                self._count_again(feed_id, entry_id, removal.mark, session)
+
+        def give_up(session: Session) -> None:
+            self._removals.end(user_id, token, Step.RESTORE, session)
+
+        try:
+            self._store.run_in_transaction(restore_at_home)
+        except ExistsError:
+            self._cells.run_in_transaction(user_id, give_up)
+            raise
+        self._cells.run_in_transaction(user_id, restore_in_cell)
+
+    def _count_again(
+        self, feed_id: int, entry_id: int, mark: Mapping[str, Any] | None, session: Session
+    ) -> None:
+        # The page that is kept for the undo has the number of the home store, which may be late.
+        if mark:
+            self._entries.change_star_count(feed_id, entry_id, 0, session)
+
+    def finish_begun(self, user_id: int) -> None:
+        """Finish what a crash has left of a person's removals and restorations of pages.
+
+        Raises:
+            StoreError: a store isn't responding.
+        """
+        if self._cells.is_spread:
+            for removal, step in self._removals.find_begun(user_id):
+                with contextlib.suppress(ExistsError):
+                    self._finish(user_id, removal, step)
+
+    def finish_left(self, now: dt.datetime) -> int:
+        """Finish the removals and restorations that processes have left; return of how many people.
+
+        What can't be finished, because a store isn't responding or a person moves, is left for the next call.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        done = 0
+        for user_id in {user_id for user_id, _ in self._removals.find_left(now - LEFT_AFTER, TOGETHER)}:
+            try:
+                self.finish_begun(user_id)
+            except EventrError as e:
+                _log.warning("saved_page_not_finished", user_id=user_id, error=e.word)
+            else:
+                done += 1
+        return done
+
+    def _drop_mark(
+        self, user_id: int, entry_id: int, mark: Mapping[str, Any] | None, session: Session
+    ) -> None:
+        if not mark:
+            return
         self._marks.remove(user_id, [entry_id], session)
         for tag in mark.get("tags") or ():
             self._tags.change_count(user_id, tag, -1, session)
 
-    def _restore_mark(self, user_id: int, mark: Mapping[str, Any], session: Session) -> None:
+    def _restore_mark(self, user_id: int, mark: Mapping[str, Any] | None, session: Session) -> None:
+        if not mark:
+            return
         known = {tag.id for tag in self._tags.find_by_user(user_id, session)}
         for tag in self._marks.restore(dict(mark), known, session) or ():
             self._tags.change_count(user_id, tag, 1, session)
@@ -224,28 +350,44 @@ class SavedPageGateway:
             NotFoundError: the token has expired, was used, or isn't the person's.
             ExistsError: the person has saved the page again.
         """
+        if not self._cells.is_home(user_id):
+            return self._restore_elsewhere(user_id, token, now)
         removal = self._removals.find(user_id, token, now)
-        page = removal.page if removal else None
-        if page is None:
+        if removal is None or removal.page is None:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        feed_id, entry_id = int(page["feed_id"]), int(page["_id"])
-        is_home, mark = self._cells.is_home(user_id), removal.mark if removal else None
+        (feed_id, entry_id), page, mark = _get_keys(removal), removal.page, removal.mark
 
         def restore_from_undo(session: Session) -> None:
-            if is_home and not self._removals.remove(user_id, token, session):
+            if not self._removals.remove(user_id, token, session):
                 raise NotFoundError("This can no longer be undone.", undo=token)
-            self._index_queue.cancel_removal(feed_id, entry_id, session)
-            if not self._pages.restore(feed_id, dict(page), now, session):
-                raise ExistsError("You've saved this page again since.", entry_id=entry_id)
-            if mark and is_home:
-                self._restore_mark(user_id, mark, session)
+            self._restore_page(feed_id, page, now, session)
+            self._restore_mark(user_id, mark, session)
 
-        self._store.run_in_transaction(restore_from_undo)
-        if not is_home:
-            if mark:
-                self._cells.run_in_transaction(user_id, partial(self._restore_mark, user_id, mark))
-            self._removals.remove(user_id, token)
+        self._cells.run_in_transaction(user_id, restore_from_undo)
         return entry_id
+
+    def _restore_elsewhere(self, user_id: int, token: str, now: dt.datetime) -> int:
+        """Restore a page in three steps: a restoration begins, the page is back, its marks are back."""
+        removal = self._removals.find(user_id, token, now)
+        if removal is not None and removal.page is not None:
+
+            def begin(session: Session) -> None:
+                self._removals.begin_restore(user_id, token, now, session)
+
+            self._cells.run_in_transaction(user_id, begin)
+        # Also one that an earlier attempt has begun.
+        begun = [found for found, step in self._removals.find_begun(user_id, token) if step is Step.RESTORE]
+        if not begun:
+            raise NotFoundError("This can no longer be undone.", undo=token)
+        self._finish(user_id, begun[0], Step.RESTORE)
+        return _get_page_id(begun[0])
+
+    def _restore_page(
+        self, feed_id: int, page: Mapping[str, Any], now: dt.datetime, session: Session
+    ) -> None:
+        self._index_queue.cancel_removal(feed_id, int(page["_id"]), session)
+        if not self._pages.restore(feed_id, dict(page), now, session):
+            raise ExistsError("You've saved this page again since.", entry_id=int(page["_id"]))
 
     def is_saved(self, feed_id: int) -> bool:
         """Return whether a feed holds saved pages, or the roots of their shares."""
@@ -326,6 +468,16 @@ def _make_change(entry: Entry, body: entry_bodies.Body) -> EntryChange:
         image=entry.image,
         **body._asdict(),
     )
+
+
+def _get_keys(removal: Removal) -> tuple[int, int]:
+    """Return the feed and the id of a removed page."""
+    page = removal.page or {}
+    return int(page["feed_id"]), int(page["_id"])
+
+
+def _get_page_id(removal: Removal) -> int:
+    return _get_keys(removal)[1]
 
 
 def _make_key(user_id: int) -> str:

@@ -374,6 +374,12 @@ INDEXES: dict[str, list[IndexModel]] = {
     "removals": [
         IndexModel([("user_id", _UP), ("token", _UP)], name="token", unique=True),
         IndexModel([("expires", _UP)], name="expires", expireAfterSeconds=0),
+        # Removals and restorations that are pending; few at any time.
+        IndexModel(
+            [("pending.since", _UP)],
+            name="pending",
+            partialFilterExpression={"pending.since": {"$exists": True}},
+        ),
     ],
     "imports": [
         IndexModel([("user_id", _UP), ("created", _DOWN)], name="user_created"),

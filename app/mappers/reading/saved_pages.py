@@ -103,6 +103,12 @@ class SavedPageMapper:
         return found
 
     @translate_errors
+    def find(self, feed_id: int, entry_id: int, session: Session | None = None) -> Doc | None:
+        """Return a page as stored; None: it is gone."""
+        doc = self._entries.find_one({"feed_id": feed_id, "_id": entry_id}, session=session)
+        return dict(doc) if doc else None
+
+    @translate_errors
     def remove(self, feed_id: int, entry_id: int, session: Session) -> Doc | None:
         """Delete a page, and leave its number behind; return it as stored; None: it is gone already."""
         doc = self._entries.find_one_and_delete({"feed_id": feed_id, "_id": entry_id}, session=session)

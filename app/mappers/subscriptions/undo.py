@@ -1,13 +1,16 @@
 """Undo of removals and moves: the collection ``removals``.
 
 Of many subscriptions removed together each has its own document, with the token ``<token>~<feed id>``.
+
+A saved page is in the home store, and its marks may be in another. While it is removed or restored, the
+document has ``pending {step, since, expires}`` and no expiry. What a crash interrupts is finished from it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bson.int64 import Int64
@@ -23,7 +26,7 @@ from app.models.reading.tag import SavedSearch
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.read_state import ReadState, RemovedEntries, from_words
 from app.models.subscriptions.subscription import Subscription
-from app.models.subscriptions.undo import FeedPlacement, Removal
+from app.models.subscriptions.undo import FeedPlacement, Removal, Step
 
 #: Separates the token of a group from a feed id; no token contains it.
 MANY = "~"
@@ -119,6 +122,72 @@ class RemovalMapper:
         query = {"user_id": user_id, "token": token}
         return bool(self._removals.get(user_id, session).delete_one(query, session=session).deleted_count)
 
+    # -- pages whose removal or restoration has begun and hasn't ended
+
+    @translate_errors
+    def begin(self, removal: Removal, expires: dt.datetime, now: dt.datetime, session: Session) -> None:
+        """Store a removal that isn't done yet: it doesn't expire, and can't be undone, before it ends."""
+        doc = {**_doc(removal, expires), **_begin(Step.REMOVE, expires, now)}
+        self._removals.get(removal.user_id, session).insert_one(doc, session=session)
+
+    @translate_errors
+    def begin_restore(self, user_id: int, token: str, now: dt.datetime, session: Session) -> bool:
+        """Mark a removal as one that is being restored; return False if there is no such unexpired one."""
+        removals, query = self._removals.get(user_id, session), {"user_id": user_id, "token": token}
+        doc = removals.find_one({**query, "expires": {"$gt": now}}, {"expires": 1}, session=session)
+        if doc is None:
+            return False
+        removals.update_one(query, {"$set": _begin(Step.RESTORE, doc["expires"], now)}, session=session)
+        return True
+
+    @translate_errors
+    def find_begun(
+        self, user_id: int, token: str | None = None, session: Session | None = None
+    ) -> list[tuple[Removal, Step]]:
+        """Return a user's removals that have begun and not ended: all of them, or the one with a token."""
+        query: Doc = {"user_id": user_id, "pending": {"$exists": True}}
+        if token is not None:
+            query["token"] = token
+        found = self._removals.get(user_id, session).find(query, session=session)
+        return [(_removal(doc), Step(doc["pending"]["step"])) for doc in found]
+
+    @translate_errors
+    def find_left(self, before: dt.datetime, limit: int) -> list[tuple[int, str]]:
+        """Return user and token of what began before a time and hasn't ended, of each store that responds."""
+        query = {"pending.since": {"$lt": before}}
+        fields = {"_id": 0, "user_id": 1, "token": 1}
+        found = self._removals.read_each(
+            lambda table: list(table.find(query, fields).sort("pending.since").limit(limit))
+        )
+        return [(doc["user_id"], doc["token"]) for docs in found for doc in docs]
+
+    @translate_errors
+    def confirm(self, user_id: int, token: str, step: Step, page: Doc | None = None) -> bool:
+        """Return whether a step has begun and not ended; ``page`` replaces the page that is kept.
+
+        Not in a transaction of the home store that asks this: that one only writes if the answer is yes.
+        """
+        query = {"user_id": user_id, "token": token, "pending.step": step.value}
+        change = {"$set": {"page": page} if page is not None else {"pending.step": step.value}}
+        return bool(self._removals.get(user_id).update_one(query, change).matched_count)
+
+    @translate_errors
+    def end(
+        self, user_id: int, token: str, step: Step, session: Session, *, mark: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Let a removal be undone from now on, until it would have expired; return False if it ended before.
+
+        Args:
+            mark: the marks of the page, as stored, to keep with it.
+        """
+        query = {"user_id": user_id, "token": token, "pending.step": step.value}
+        ended: Doc = {"expires": "$pending.expires"}
+        if mark:
+            ended["mark"] = {"$literal": dict(mark)}
+        removals = self._removals.get(user_id, session)
+        change: list[Doc] = [{"$set": ended}, {"$unset": "pending"}]
+        return bool(removals.update_one(query, change, session=session).matched_count)
+
     @translate_errors
     def remove_by_feed(self, user_id: int, feed_id: int) -> None:
         """Delete all of a user's removals of a subscription to a feed."""
@@ -128,6 +197,11 @@ class RemovalMapper:
     def remove_by_share(self, user_id: int, share_id: int) -> None:
         """Delete all of a user's removals of a share."""
         self._removals.get(user_id).delete_many({"user_id": user_id, "share._id": share_id})
+
+
+def _begin(step: Step, expires: dt.datetime, now: dt.datetime) -> Doc:
+    # A document whose ``expires`` isn't a time is never deleted by its age.
+    return {"expires": None, "pending": {"step": step.value, "since": now, "expires": expires}}
 
 
 def _doc(removal: Removal, expires: dt.datetime) -> Doc:

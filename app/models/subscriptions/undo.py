@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,13 @@ from app.models.reading.tag import SavedSearch
 from app.models.sharing.sharing import Share
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.subscription import Subscription
+
+
+class Step(enum.StrEnum):
+    """Whether a saved page is being removed or restored, which takes steps in two stores."""
+
+    REMOVE = "remove"
+    RESTORE = "restore"
 
 
 class FeedPlacement(NamedTuple):

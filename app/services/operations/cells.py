@@ -8,6 +8,7 @@ from app import clock, logs
 from app.errors import InvalidError
 from app.gateways.operations.cells import CellGateway
 from app.gateways.operations.outbox import OutboxGateway, RecountResult
+from app.gateways.reading.saved_pages import SavedPageGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.operations.cells import CellRow
 from app.services.access import require_permission
@@ -26,10 +27,17 @@ class CellService:
 
     Args:
         deliver: delivers notifications that waited for a person's data; returns how many.
+        pages: finishes what a crash has left of removals of saved pages.
     """
 
-    def __init__(self, cells: CellGateway, outbox: OutboxGateway, deliver: Callable[[], int]) -> None:
-        self._cells, self._outbox, self._deliver = cells, outbox, deliver
+    def __init__(
+        self,
+        cells: CellGateway,
+        outbox: OutboxGateway,
+        deliver: Callable[[], int],
+        pages: SavedPageGateway,
+    ) -> None:
+        self._cells, self._outbox, self._deliver, self._pages = cells, outbox, deliver, pages
 
     def list_cells(self, actor: Actor) -> list[CellRow]:
         """Return all cells with their people, the home store first."""
@@ -82,9 +90,15 @@ class CellService:
         return self._outbox.is_needed
 
     def settle_outbox(self) -> int:
-        """Settle what transactions in cells have changed, and deliver what waits; return how many rows.
+        """Settle what cells have changed, deliver what waits, and finish what a crash has left.
+
+        Returns:
+            How many rows, notifications and people that concerned.
 
         Raises:
             StoreError: the home store isn't responding.
         """
-        return self._outbox.settle_rows(clock.now()) + self._deliver() if self._outbox.is_needed else 0
+        if not self._outbox.is_needed:
+            return 0
+        finished = self._pages.finish_left(clock.now())
+        return self._outbox.settle_rows(clock.now()) + self._deliver() + finished

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from app import clock, logs
 from app.errors import InvalidError, NotFoundError
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
-from app.gateways.reading.notes import NoteChange, NoteGateway, find_removed_parts, restore_parts
+from app.gateways.reading.notes import NoteChange, NoteGateway, restore_parts
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import EntryKey
 from app.models.reading.notes import (
@@ -193,11 +194,9 @@ class NoteService:
         return self._change(actor, entry_id, replace).after
 
     def _remove(self, actor: Actor, entry_id: int, drop: _Change) -> str | None:
-        done = self._change(actor, entry_id, drop)
-        if done.before is None or done.before == done.after:
-            return None
-        removed = find_removed_parts(done.before, done.after)
-        return self._notes.keep_undo(actor.user_id, removed, clock.now() + self._undo_ttl)
+        token = secrets.token_urlsafe(16)
+        done = self._change(actor, entry_id, drop, undo=(token, clock.now() + self._undo_ttl))
+        return None if done.before is None or done.before == done.after else token
 
     def restore(self, actor: Actor, token: str) -> Note:
         """Undo a removal: the parts that it removed come back, and no others.
@@ -210,8 +209,9 @@ class NoteService:
         token, now = check_text(token, "token", limit=TOKEN_MAX), clock.now()
         removed = self._notes.find_removed(actor.user_id, token, now)
         key = EntryKey(removed.entry_id, removed.feed_id, 0, 0)
-        done = self._notes.change_note(actor.user_id, key, lambda note: restore_parts(note, removed), now)
-        self._notes.removals.remove(actor.user_id, token)
+        done = self._notes.change_note(
+            actor.user_id, key, lambda note: restore_parts(note, removed), now, undone=token
+        )
         self._record(actor, removed.entry_id)
         return done.after or removed
 
@@ -245,10 +245,12 @@ class NoteService:
             named.append(NotedEntry(note, *shown))
         return named
 
-    def _change(self, actor: Actor, entry_id: int, change: _Change) -> NoteChange:
+    def _change(
+        self, actor: Actor, entry_id: int, change: _Change, undo: tuple[str, dt.datetime] | None = None
+    ) -> NoteChange:
         require_permission(actor, Permission.TAG_EDIT)
         key = self._get_key(actor, entry_id)
-        done = self._notes.change_note(actor.user_id, key, change, clock.now())
+        done = self._notes.change_note(actor.user_id, key, change, clock.now(), undo=undo)
         if done.before != done.after:
             self._record(actor, key.id)
             log.info("noted", user_id=actor.user_id, entry_id=key.id, removed=done.after is None)
