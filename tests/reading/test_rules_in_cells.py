@@ -40,15 +40,17 @@ def test_marks_by_time_reach_the_home_store_while_a_cell_is_down(
     bring(services, feed_id, "one")
     later = clock.now() + dt.timedelta(days=1, minutes=1)
     monkeypatch.setattr(clock, "now", lambda: later)
-    deaths = iter([second_cell.kill])
+    auto_read: Any = services.auto_read
+    iter_users = auto_read._auto_read.iter_users
 
-    def is_stopping() -> bool:
-        for kill in deaths:  # after the readers were found
-            kill()
-        return False
+    def find_users(after: int) -> list[int]:
+        found = list(iter_users(after))
+        second_cell.kill()  # after the readers were found
+        return found
 
+    monkeypatch.setattr(auto_read._auto_read, "iter_users", find_users)
     try:
-        done = services.auto_read.run(0, seconds=60.0, is_stopping=is_stopping)
+        done = auto_read.run(0, seconds=60.0)
     finally:
         second_cell.start()
     assert done == {"users": 2, "entries": 1}
