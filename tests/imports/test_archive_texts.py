@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import datetime as dt
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import lxml.html
@@ -291,20 +290,8 @@ def test_parts_with_the_longest_texts_fit_into_the_database(services: Services, 
 
 
 @pytest.fixture
-def wire() -> Iterator[Wire]:
-    with Wire() as found:
-        yield found
-
-
-@pytest.fixture
 def settings(settings: Settings, wire: Wire) -> Settings:
     return dataclasses.replace(settings, fetch_allow=(wire.host,), import_pull_page=2)
-
-
-@pytest.fixture
-def fetcher(settings: Settings) -> Iterator[Fetcher]:
-    with Fetcher(settings) as found:
-        yield found
 
 
 def pulled(services: Services, who: Actor, kind: PullKind, wire: Wire, fetcher: Fetcher) -> Any:

@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import datetime as dt
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -48,20 +47,8 @@ SECRETS = {PullKind.MINIFLUX: ("", TOKEN)}
 
 
 @pytest.fixture
-def wire() -> Iterator[Wire]:
-    with Wire() as found:
-        yield found
-
-
-@pytest.fixture
 def settings(settings: Settings, wire: Wire) -> Settings:
     return dataclasses.replace(settings, fetch_allow=(wire.host,), import_pull_page=2)
-
-
-@pytest.fixture
-def fetcher(settings: Settings) -> Iterator[Fetcher]:
-    with Fetcher(settings) as found:
-        yield found
 
 
 @pytest.fixture
