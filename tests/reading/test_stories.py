@@ -872,7 +872,7 @@ def test_apps_learn_of_marks_that_a_job_takes_back(
 
 @pytest.fixture
 def shared(reader: World, alice: Actor) -> int:
-    """Bob shares the copy in A, and Alice follows him; the id of his share."""
+    """Bob shares the copy in A, and Alice follows Bob; returns the id of the share."""
     bob = add_user(reader.services, "bob")
     reader.services.subscriptions.subscribe(bob, "https://a.example.org/feed")
     reader.services.following.update_profile(
