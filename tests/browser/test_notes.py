@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.models.accounts.actor import Actor
 from tests.browser.conftest import Site
@@ -84,6 +84,20 @@ def test_bar_goes_with_the_selection(site: Site, visit: Visit, ann: Actor) -> No
     expect(bar).to_be_visible()
     page.evaluate("getSelection().removeAllRanges()")
     expect(bar).to_have_count(0)
+
+
+def test_bar_comes_for_what_was_selected_before_its_script(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 2, text=TEXT)
+    page = visit(login="ann")
+    held: list[Route] = []
+    page.route("**/static/notes.*.js", lambda route: held.append(route))
+    with page.expect_request("**/static/notes.*.js"):
+        _open(page)
+    _select(page, "Old", "roofs")
+    expect(page.get_by_role("toolbar", name="Selected text")).to_have_count(0)
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("toolbar", name="Selected text")).to_be_visible()
 
 
 def test_passage_is_quoted_in_a_share(site: Site, visit: Visit, ann: Actor) -> None:

@@ -95,3 +95,5 @@ document.addEventListener("selectionchange", () => getSelection().isCollapsed &&
 addEventListener("scroll", () => bar && show(), { capture: true, passive: true });
 // Only the bar closes then, and not the article.
 addEventListener("keydown", (event) => event.key === "Escape" && bar && (hide(), event.stopImmediatePropagation()), true);
+// What was selected before this script came.
+show();
