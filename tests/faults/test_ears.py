@@ -45,6 +45,8 @@ def test_F04_browsers_show_what_a_reload_shows_over_killed_controllers(system: S
             # All: who is away for several kills misses more than is replayed.
             system.wait(lambda: all(ear.listens for ear in ears), "all listen again")
             system.wait(lambda n=number: _told(system, start, feed_ids).total() >= n, "there is news")
+            # Who has heard nothing yet has no place to go on from, and begins with the counts of then.
+            system.wait(lambda: all(ear.told for ear in ears), "all have heard of some")
             _act_under_a_kill(system, [browser for _, browser in people], feed_ids)
         system.farm.freeze()
         system.wait(lambda: system.stored(urls), "the last news is stored")
