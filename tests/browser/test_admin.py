@@ -139,3 +139,26 @@ def test_a_queue_on_a_phone_shows_its_state_and_no_zeros(site: Site, visit: Visi
     # The badge stays on the line of its queue.
     heights = [row.evaluate("(e) => e.offsetHeight") for row in (idle, paused)]
     assert max(heights) - min(heights) <= 1, heights
+
+
+@pytest.mark.parametrize("js", [True, False])
+def test_settings_of_the_server_are_found_while_one_types(visit: Visit, root: str, js: bool) -> None:
+    page = visit(login=root, js=js)
+    page.goto("/admin/settings")
+    rows = page.locator(".settings li")
+    field = page.get_by_role("searchbox", name="Search settings")
+    field.press_sequentially("legal_url")
+    if not js:
+        page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("EVENTR_LEGAL_URL")
+    expect(field).to_have_value("legal_url")
+    page.get_by_label("Settings to show").select_option("Changed from default")
+    if not js:
+        page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_text("No setting matches this filter.")).to_be_visible()
+    field.fill("")
+    if not js:
+        page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows.filter(has_text="EVENTR_SECRET_KEY")).to_have_count(1)
+    expect(page.locator(".settings .changed")).to_have_count(rows.count())

@@ -184,3 +184,34 @@ def test_links_of_a_page_have_one_empty_field_at_the_end(site: Site, visit: Visi
     page.locator(".save button").click()
     expect(page.locator("#saved")).to_contain_text("Saved")
     expect(page.locator("#o-links input:visible")).to_have_count(2)
+
+
+@pytest.mark.parametrize("js", [True, False])
+def test_a_phone_shows_what_one_can_do_with_selected_feeds_without_scrolling_sideways(
+    site: Site, visit: Visit, js: bool
+) -> None:
+    subscribe(site, add_user(site.services), 3)
+    page = visit(login="ann", size=(390, 844), touch=True, js=js)
+    page.goto("/subscriptions")
+    bar = page.locator("#bulk-bar")
+    page.locator(".feeds input[type=checkbox]").first.check()
+    expect(bar.get_by_role("button", name="Mark as read")).to_be_visible()
+    if js:
+        more = bar.get_by_role("button", name="More", exact=True)
+        expect(more).to_have_attribute("aria-expanded", "false")
+        expect(bar.locator("#into")).to_be_hidden()
+        assert bar.locator(".bulk-deeds").evaluate("(place) => place.clientHeight") <= 60, (
+            "more than one line"
+        )
+        more.click()
+        expect(more).to_have_attribute("aria-expanded", "true")
+    shown = bar.locator("button:visible, select:visible").all()
+    assert len(shown) == 7 + js
+    for control in shown:
+        box = control.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    assert bar.locator(".bulk-deeds").evaluate("(place) => place.scrollWidth <= place.clientWidth")
+    bar.get_by_role("button", name="Move", exact=True).click()
+    page.wait_for_url("**/subscriptions*")

@@ -21,6 +21,7 @@ from app import clock, create_app
 from app.bootstrap.services import Services, build
 from app.models.accounts.actor import Actor, Role
 from app.models.jobs import redis_keys
+from app.models.operations.settings_view import list_settings
 from tests.support import demo, operations
 from tests.support.conflicts import cause_conflict
 from tests.support.reader import PASSWORD, add_user
@@ -462,6 +463,32 @@ def test_the_server_page_counts_write_conflicts(services: Services, root: Visito
     before = count_shown()
     cause_conflict(services)
     assert count_shown() > before
+
+
+def _list_shown(root: Visitor, query: str) -> list[str]:
+    page = root.get(f"/admin/settings?{query}")
+    assert page.status_code == 200
+    return re.findall(r"<code>(EVENTR_\w+)</code>", page.text)
+
+
+def test_settings_are_filtered_by_words_and_by_what_is_changed(services: Services, root: Visitor) -> None:
+    every = _list_shown(root, "")
+    assert len(every) == len(dataclasses.fields(services.settings))
+    assert _list_shown(root, "q=legal_URL") == ["EVENTR_LEGAL_URL"]
+    assert _list_shown(root, "q=privacy+linked") == ["EVENTR_PRIVACY_URL"], (
+        "all words, also those of its help"
+    )
+    changed = _list_shown(root, "show=changed")
+    rows = list_settings(services.settings)
+    assert changed == [row["env"] for row in rows if row["value"] != row["default"]]
+    assert 0 < len(changed) < len(every)
+    assert not set(_list_shown(root, "show=changed&q=legal"))
+    page = root.get("/admin/settings?q=nothing+like+that")
+    assert "No setting matches this filter." in page.text
+    assert root.get("/admin/settings?show=other").status_code == 400
+    assert _list_shown(root, f"q={services.settings.secret_key}") == [], (
+        "secrets can't be guessed by searching"
+    )
 
 
 def test_V14_no_secret_is_on_the_screen_of_settings(services: Services, root: Visitor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 from app import config
@@ -23,4 +24,21 @@ def list_settings(settings: Settings) -> list[dict[str, Any]]:
             "common": field.metadata["common"],
         }
         for field in dataclasses.fields(settings)
+    ]
+
+
+def filter_settings(
+    rows: Iterable[dict[str, Any]], words: str = "", *, only_changed: bool = False
+) -> list[dict[str, Any]]:
+    """Return the rows whose name, value or help contain all words, in upper or lower case.
+
+    Args:
+        only_changed: leave out settings that have their default.
+    """
+    wanted = words.casefold().split()
+    return [
+        row
+        for row in rows
+        if not (only_changed and row["value"] == row["default"])
+        and all(word in f"{row['env']} {row['value']} {row['help']}".casefold() for word in wanted)
     ]

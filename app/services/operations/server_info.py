@@ -49,10 +49,18 @@ class ServerInfoService:
     ) -> None:
         self._settings, self._examine, self._conflicts = settings, examine, conflicts
 
-    def list_settings(self, actor: Actor) -> list[dict[str, Any]]:
-        """Return one row per setting: ``env``, ``value``, ``default``, ``help``; no secrets."""
+    def list_settings(
+        self, actor: Actor, words: str = "", *, only_changed: bool = False
+    ) -> list[dict[str, Any]]:
+        """Return one row per setting: ``env``, ``value``, ``default``, ``help``; no secrets.
+
+        Args:
+            words: all of them are in a setting's name, value or help.
+            only_changed: leave out settings that have their default.
+        """
         require_permission(actor, Permission.ADMIN_SEE)
-        return settings_view.list_settings(self._settings)
+        rows = settings_view.list_settings(self._settings)
+        return settings_view.filter_settings(rows, words, only_changed=only_changed)
 
     def list_versions(self, actor: Actor) -> list[tuple[str, str]]:
         """Return the names and versions of Eventr, Python and the main libraries."""

@@ -45,3 +45,8 @@ const filter = document.getElementById("filter");
 filter?.addEventListener("click", () => {
   filter.setAttribute("aria-expanded", document.querySelector(".manager").classList.toggle("filtered"));
 });
+// So are the rarer actions.
+const more = document.getElementById("more-deeds");
+more?.addEventListener("click", () => {
+  more.setAttribute("aria-expanded", more.getAttribute("aria-expanded") === "false");
+});

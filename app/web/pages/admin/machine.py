@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+import dataclasses
 from urllib.parse import urlsplit
 
-from flask import Blueprint
+from flask import Blueprint, request
+from flask_babel import gettext as _
 
+from app.errors import N_
+from app.web import forms
 from app.web.context import get_actor, get_services, get_web
+from app.web.forms import declare_text
 from app.web.security.headers import LOOPBACK
-from app.web.view.render import render_page
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("machine", __name__)
+CHANGED = "changed"
+#: Which settings are shown.
+FILTERS = {"": N_("All settings"), CHANGED: N_("Changed from default")}
+ROWS_ID = "found-rows"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    q: str = declare_text(max=100, default="")
+    show: str = declare_text(max=8, one_of=("", CHANGED), default="")
 
 
 @bp.get("/settings")
 def show_server() -> str:
-    """Show health checks, versions and settings; secrets are hidden."""
+    """Show health checks, versions and settings, or those that a filter finds; secrets are hidden."""
     machine = get_services().server_info
+    asked = forms.read_query(request, Query)
+    rows = machine.list_settings(get_actor(), asked.q, only_changed=asked.show == CHANGED)
+    if get_fragment_id() == ROWS_ID:
+        # While someone types, the stores aren't checked each time.
+        return render_page("parts/server_settings.html", rows=rows)
     return render_page(
         "pages/admin/machine.html",
         findings=machine.run_checks(get_actor()),
         versions=machine.list_versions(get_actor()),
         conflicts=machine.find_write_conflicts(get_actor()),
         crawls=get_services().crawls.get_figures(get_actor()),
-        rows=machine.list_settings(get_actor()),
+        rows=rows,
+        asked=asked,
+        filters={value: _(words) for value, words in FILTERS.items()},
         is_plain=is_plain_http,
     )
 
