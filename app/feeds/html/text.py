@@ -57,6 +57,8 @@ _REFERENCE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 _CONTROL = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
+#: Characters of languages without spaces.
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]")
 _LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,35}")
 #: windows-1252 bytes that a wrong charset label left in the C1 range (WHATWG Encoding, index windows-1252).
 _C1 = {chr(n): bytes([n]).decode("cp1252", "ignore") for n in range(0x80, 0xA0)}
@@ -148,6 +150,12 @@ def _space_tags(markup: str) -> str:
     parts = _CLEAN_TAG.split(markup)
     parts[1::2] = [_SPACING.get(name, " ") for name in parts[1::2]]
     return "".join(parts)
+
+
+def count_text_words(text: str) -> int:
+    """Return the number of words in plain text; a character of Chinese, Japanese or Thai is half a word."""
+    letters = len(_IDEOGRAPHS.findall(text))
+    return len(_IDEOGRAPHS.sub(" ", text).split()) + letters // 2
 
 
 def cut_html(markup: str, length: int) -> str:
