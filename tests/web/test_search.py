@@ -73,6 +73,45 @@ def test_a_row_shows_the_place_that_was_found(
     assert re.search(passage, page)
 
 
+@pytest.mark.parametrize(
+    "before", ["Er ging die Straße entlang… ", "½ ﬁne ", "İstanbul, ", "Cafe\u0301 ", "ǆ ㍿ ", "x "]
+)
+def test_a_found_place_keeps_its_capitals(
+    ann: Visitor, services: Services, garden: Actor, before: str
+) -> None:
+    url = "https://feeds.example/long"
+    feed_id = services.subscriptions.subscribe(garden, url).subscription.feed_id
+    html = "<p>" + before * 40 + "Then a Hidden Gem, as Tomio Koyama said.</p>" + f"<p>{before}</p>" * 60
+    pull(services, [feed_id], {url: rss("Long", [("Long one", html)])})
+    services.indexing.run(clock.now(), 30)
+    page = ann.get("/search?q=gem", follow_redirects=True).text
+    assert "Hidden <mark>Gem</mark>, as Tomio Koyama said." in page
+
+
+def test_a_row_shows_the_author_that_was_found(
+    ann: Visitor, services: Services, garden: Actor, db: Any
+) -> None:
+    url = "https://feeds.example/signed"
+    feed_id = services.subscriptions.subscribe(garden, url).subscription.feed_id
+    item = "<item><title>One</title><guid>1</guid><author>jo@x.example (Jo Quill)</author></item>"
+    feed = f"<rss version='2.0'><channel><title>Signed</title>{item}</channel></rss>"
+    pull(services, [feed_id], {url: feed.encode()})
+    services.indexing.run(clock.now(), 30)
+    page = ann.get("/search?q=quill", follow_redirects=True).text
+    assert "Signed</bdi>\u00a0· <bdi>Jo <mark>Quill</mark></bdi>" in page
+    assert "Quill" not in ann.get("/read/all").text
+
+
+def test_a_hit_beyond_one_line_is_shown(ann: Visitor, services: Services, garden: Actor, db: Any) -> None:
+    url = "https://feeds.example/short"
+    feed_id = services.subscriptions.subscribe(garden, url).subscription.feed_id
+    html = "<p>" + "Some words to begin with, " * 4 + "and a gem.</p>"
+    pull(services, [feed_id], {url: rss("Short", [("Short one", html)])})
+    services.indexing.run(clock.now(), 30)
+    page = ann.get("/search?q=gem", follow_redirects=True).text
+    assert re.search(r'"text">….{,30}begin with, and a <mark>gem</mark>\.', page)
+
+
 def test_another_form_of_a_word_is_marked_and_shown(ann: Visitor, services: Services, garden: Actor) -> None:
     url = "https://feeds.example/houses"
     feed_id = services.subscriptions.subscribe(garden, url).subscription.feed_id

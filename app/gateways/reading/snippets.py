@@ -16,13 +16,10 @@ def extract_snippet(html: str, terms: Sequence[Term]) -> str:
     """Return the text around the first of these terms that occurs in it; empty: none does."""
     plain = text.flatten_html(text.cut_html(html, LOOKED))
     folded = fold_text(plain)
-    if len(folded) != len(plain):
-        # Folding changed the length, so show the folded text rather than cut at a wrong place.
-        plain = folded
     for term in terms:
         place = _place(folded, term) if term.where is TermField.ANY else -1
         if place >= 0:
-            return _piece(plain, place)
+            return _piece(plain, place if len(folded) == len(plain) else _unfold(plain, place))
     forms = [term for term in terms if term.typed]
     for begin, _, words in find_word_spans(plain) if forms else ():
         if any(is_at(term, words) for term in forms):
@@ -39,6 +36,19 @@ def _place(folded: str, term: Term) -> int:
             return at
         inside = at if inside < 0 else inside
     return inside
+
+
+def _unfold(plain: str, place: int) -> int:
+    """Return the place in a text whose beginning folds to this many characters: "ß" and "…" become longer."""
+    low, high = 0, len(plain)
+    while high - low > 1:
+        middle = (low + high) // 2
+        size = len(fold_text(plain[low:middle]))
+        if size <= place:
+            low, place = middle, place - size
+        else:
+            high = middle
+    return low
 
 
 def _piece(plain: str, place: int) -> str:

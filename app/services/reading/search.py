@@ -40,8 +40,8 @@ from app.ports import SearchPort
 
 log = logs.get(__name__)
 
-#: Characters of an excerpt that every row shows.
-EXCERPT = 120
+#: Characters of an excerpt that every row shows, also in the single line of a suggestion.
+EXCERPT = 60
 #: Starred or tagged entries that a search considers, most recently marked first.
 MARKED_MOST = 20_000
 #: Entries that are read at once if some are filtered afterwards.

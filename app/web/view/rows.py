@@ -187,11 +187,17 @@ class RowRenderer:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
         if not self._own:
             tile = render_tile(row.feed_id, row.feed_title, icon=row.icon)
-            return f'{tile}<bdi class="src">{escape(row.feed_title)}</bdi>'
+            return f'{tile}<bdi class="src">{escape(row.feed_title)}</bdi>{self._found_author(row)}'
         author = format_author(row.author, row.feed_title)
         if not author:
             return ""
-        return f'<bdi class="src">{escape(author)}</bdi>'
+        return f'<bdi class="src">{self._mark(author, "author")}</bdi>'
+
+    def _found_author(self, row: EntryRow) -> str:
+        """Return the author if a search term is in the name, which no other part of the row shows."""
+        author = format_author(row.author, row.feed_title) if self._page.looked else ""
+        marked = self._mark(author, "author")
+        return f"\u00a0· <bdi>{marked}</bdi>" if marked != escape(author) else ""
 
     def _mark(self, text: str, where: str = "") -> str:
         return _escape(highlight_terms(text, self._page.looked, where)) if self._page.looked else escape(text)
