@@ -66,7 +66,7 @@ if (document.getElementById("tree")) {
 if (document.querySelector(".reader")) {
   register(reader.actions);
   later("refresh", ["refresh"], ofList);
-  later("marking", ["mark-all", "mark-above", "mark-below"], ofList);
+  later("marking", ["mark-all", "mark-above", "mark-below", "hide"], ofList);
   later("share", ["share", "share-note", "chain", "like"], ofEntry);
   later("share", ["share-send", "share-paint"]);
   later("talk", ["comment", "comments"], ofEntry);

@@ -136,6 +136,15 @@ def _marks(d: Desk) -> None:
     d.read(1)
     for _ in range(2):
         press(d.page, "n")
+    d.press("hide")
+    hidden = d.page.locator("#rows .row").filter(has_text=d.titles[3])
+    expect(hidden).to_have_count(0)
+    d.chosen(3)  # the next one
+    expect(d.page.locator(".toast").last).to_contain_text("Entry hidden")
+    press(d.page, "z")
+    expect(hidden).to_have_count(1)
+    d.read(3, False)
+    press(d.page, "p")
     d.press("mark-above")
     d.read(2)
     d.read(3, False)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import lxml.html
 import pytest
 
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
+from tests.support.importing import unreadable
+from tests.support.reader import add_user
 from tests.web.conftest import Visitor
 
 PAGE = "/imports/server"
@@ -38,6 +41,31 @@ def test_a_server_is_named_and_its_import_shows_how_far_it_is(
     assert "isn't answering" in ann.get(f"/imports/{found.id}").text
     assert "key-17" not in page
     assert ann.get(f"/api/imports/{found.id}").json["entries"] == 1240
+
+
+def test_a_failed_import_is_started_anew_with_all_but_the_secret(
+    ann: Visitor, services: Services, reader: Actor
+) -> None:
+    failed = unreadable(services, reader)
+    page = ann.get(f"/imports/{failed.id}").text
+    again = f"{PAGE}?again={failed.id}"
+    assert f'href="{again}"' in page
+    form = lxml.html.fromstring(ann.get(again).text).xpath("//form[@action='/imports/server']")[0]
+    assert form.fields["address"] == "https://rss.example.org"
+    assert form.fields["kind"] == "greader"
+    assert not form.fields["secret"]
+    assert not form.fields["name"], "it was deleted with the login"
+    for empty in (f"{PAGE}?again=17", f"{PAGE}?again={services.imports.list_recent(reader)[0].id + 1}"):
+        form = lxml.html.fromstring(ann.get(empty).text).xpath("//form[@action='/imports/server']")[0]
+        assert not form.fields["address"]
+    waiting = ann.post(PAGE, FORM).location
+    assert "again=" not in ann.get(waiting).text
+    bob = add_user(services, "bob")
+    theirs = unreadable(services, bob)
+    form = lxml.html.fromstring(ann.get(f"{PAGE}?again={theirs.id}").text).xpath(
+        "//form[@action='/imports/server']"
+    )[0]
+    assert not form.fields["address"], "of somebody else"
 
 
 def test_a_login_that_is_sent_unencrypted_is_warned_of(ann: Visitor) -> None:

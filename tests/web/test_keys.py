@@ -16,7 +16,7 @@ from tests.web.conftest import Visitor
 #: The rows of the design that need no other people.
 ACTIONS = """next previous down up next-unread page page-back next-feed previous-feed tree-next tree-previous
     tree-open tree-expand next-folder previous-folder open close original original-background read mark-all
-    mark-above mark-below undo star tag mail copy-link full-text view-expanded view-list view-panes tree
+    mark-above mark-below undo star tag hide mail copy-link full-text view-expanded view-list view-panes tree
     full-screen text-larger text-smaller theme-next look-text
     refresh add search help jump go-home go-today go-all go-starred go-tags go-settings
     play play-back play-forward share share-note chain go-recent go-following go-shares like comment comments

@@ -76,8 +76,15 @@ def test_an_entry_can_be_hidden_and_shown_again(ann: Visitor, story: dict[str, i
     assert "Entry hidden" in page
     undo = re.search(r'name="token" value="(hidden\.[^"]+)"', page)
     assert undo
+    history = ann.get("/history").text
+    assert _texts(history, "//ul[@class='lines']//bdi") == ["Sea level: Entry hidden"]
+    assert undo[1] in history
+    ann.post("/entries/hide", {"entry": story["Site"], "on": "1", "next": "/read/all"})
+    assert 'value="hidden.' not in ann.get("/read/all").text, "nothing changed, so there is nothing to undo"
+    assert len(_texts(ann.get("/history").text, "//ul[@class='lines']//bdi")) == 1
     ann.post("/undo", {"token": undo[1], "next": "/read/all"})
     assert len(_texts(ann.get("/read/all").text, "//article[contains(@class, 'row')]")) == 1
+    assert _texts(ann.get("/history").text, "//ul[@class='lines']//bdi") == []
     ann.post("/entries/hide", {"entry": story["Planet"], "on": "1", "next": "/read/all"})
     assert "Show in lists" in _texts(ann.get(at).text, "//details//button")
     ann.post("/entries/hide", {"entry": story["Site"], "on": "0", "next": at})

@@ -201,13 +201,15 @@ class PulledImportGateway:
 
     def give_up(self, one: Import, error: EventrError, now: dt.datetime) -> Import | None:
         """End an import whose server can't be read, and delete its login; return None if the run lost it."""
+        pull = _get_pull(one)
         values = {
             "state": ImportState.UNREADABLE.value,
+            "server": [pull.kind.value, pull.address],
             "fault": [error.sentence, {k: v for k, v in error.ids.items() if isinstance(v, str | int)}],
             "ended": now,
             "expires": now + PREVIEW_KEPT,
         }
-        found = self._mapper.end_pull(one, values, _get_pull(one).run)
+        found = self._mapper.end_pull(one, values, pull.run)
         if found is not None:
             self._mapper.remove_pulled(one)
         return found

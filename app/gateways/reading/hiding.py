@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from app.mappers.reading.snapshots import HiddenEntries, UndoMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import EntryKey
+from app.models.reading.history import ActionKind, MassAction
 from app.models.reading.rules import RuleMarks
 
 
@@ -19,7 +20,14 @@ class HidingGateway:
         self._subscriptions, self.undos = subscriptions, undos
 
     def hide_entries(
-        self, user_id: int, keys: Sequence[EntryKey], story_id: int, expires: dt.datetime
+        self,
+        user_id: int,
+        keys: Sequence[EntryKey],
+        story_id: int,
+        title: str,
+        *,
+        now: dt.datetime,
+        ttl: dt.timedelta,
     ) -> HiddenEntries:
         """Hide entries and mark them as read; return what this changed, with a token for :meth:`restore`.
 
@@ -27,10 +35,13 @@ class HidingGateway:
 
         Args:
             story_id: of their story; 0: copies that arrive later are shown.
+            title: what the undo history calls them.
+            ttl: for how long this can be undone.
         """
         found = self._find_changes(user_id, keys, secrets.token_urlsafe(16), story_id)
         if found.hidden or found.unread:
-            self.undos.add_hidden(user_id, found, expires)
+            action = MassAction(f"hidden.{found.token}", ActionKind.HIDDEN, title, 0, now)
+            self.undos.add_hidden(user_id, found, now + ttl, action)
             self._write(user_id, found)
         return found
 

@@ -598,5 +598,6 @@ def _import(doc: Doc) -> Import:
         fault=tuple(doc["fault"]) if doc.get("fault") else None,
         choice_kinds=tuple(doc.get("choice_kinds", ())),
         pull=_pull(doc["pull"]) if doc.get("pull") else None,
+        server=(PullKind(doc["server"][0]), doc["server"][1]) if doc.get("server") else None,
         **{name: doc[name] for name in _PLAIN if name in doc},
     )

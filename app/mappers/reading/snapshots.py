@@ -259,14 +259,15 @@ class UndoMapper:
         return [found for doc in docs for found in _read_found(doc)]
 
     @translate_errors
-    def add_hidden(self, user_id: int, done: HiddenEntries, expires: dt.datetime) -> None:
-        """Store what hiding entries changes until ``expires``."""
+    def add_hidden(self, user_id: int, done: HiddenEntries, expires: dt.datetime, action: MassAction) -> None:
+        """Store what hiding entries changes until ``expires``, and its line of the history."""
         rows = [
             {"feed_id": f, "seqs": list(done.hidden.get(f, ())), "unread": list(done.unread.get(f, ()))}
             for f in dict.fromkeys((*done.hidden, *done.unread))
         ]
         doc = {"token": done.token, "user_id": user_id, "expires": expires}
-        self._undos.get(user_id).insert_one({**doc, "story": Int64(done.story_id), "hidden": rows})
+        doc |= {"story": Int64(done.story_id), "hidden": rows, "action": _write_action(action)}
+        self._undos.get(user_id).insert_one(doc)
 
     @translate_errors
     def find_hidden(self, user_id: int, token: str, now: dt.datetime) -> HiddenEntries | None:
@@ -282,8 +283,8 @@ class UndoMapper:
     @translate_errors
     def set_action(self, user_id: int, token: str, action: MassAction) -> None:
         """Add the action to a stored undo, which puts it into the history."""
-        said = {**dataclasses.asdict(action), "kind": action.kind.value}
-        self._undos.get(user_id).update_one({"user_id": user_id, "token": token}, {"$set": {"action": said}})
+        update = {"$set": {"action": _write_action(action)}}
+        self._undos.get(user_id).update_one({"user_id": user_id, "token": token}, update)
 
     @translate_errors
     def remove_undone(self, user_id: int, token: str) -> None:
@@ -320,6 +321,10 @@ def _snapshot(doc: Doc) -> Snapshot:
         show=Show(doc.get("show", Show.ALL)),
         ranking=tuple(map(EntryKey._make, _KEY.iter_unpack(doc["ranking"]))) if "ranking" in doc else None,
     )
+
+
+def _write_action(action: MassAction) -> Doc:
+    return {**dataclasses.asdict(action), "kind": action.kind.value}
 
 
 def _pack_found(found: Sequence[FoundEntries]) -> list[Doc]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from app.errors import NO_ROOM
 from app.models.imports.archives import MarkCount
 from app.models.imports.choices import ChoiceKind
-from app.models.imports.pulls import Pull
+from app.models.imports.pulls import Pull, PullKind
 
 #: The attribute of OPML 2.0 that names the language of a feed.
 _LANGUAGE = re.compile(rb'<outline [^>]*?\blanguage="([A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)"')
@@ -118,7 +118,8 @@ class Import:
         run: the worker's run. tries: how often a run began without progress.
         file_id: the user's file that is being read.
         fault: sentence and values of the error that made the file unreadable.
-        pull: how far it is in reading another server; None: it comes from a file.
+        pull: how far it is in reading another server; None: it comes from a file, or all is read.
+        server: the other server's interface and address, if it couldn't be read: to begin anew with these.
         choice_counts: :class:`ChoiceKind` → number of rules, searches and feeds with settings in an archive.
         choice_kinds: the kinds of these that are taken over at the end: the starter wants and may that.
         choices_taken: kind → how many of them were new; None: they aren't taken over, or not yet.
@@ -148,6 +149,7 @@ class Import:
     file_id: int | None = None
     fault: tuple[str, Mapping[str, Any]] | None = None
     pull: Pull | None = None
+    server: tuple[PullKind, str] | None = None
     choice_counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     choice_kinds: tuple[str, ...] = ()
     choices_taken: Mapping[str, int] | None = None

@@ -23,6 +23,7 @@ class ActionKind(enum.StrEnum):
     BELOW = "below"
     SELECTED = "selected"
     AUTO = "auto"
+    HIDDEN = "hidden"
     FEED = "feed"
     FEEDS = "feeds"
     FOLDER = "folder"
@@ -63,8 +64,8 @@ class MassAction:
 
     Attributes:
         undo: the token that undoes it, for ``/undo``.
-        about: for marks, the stream's text form, empty for a selection of feeds; for one feed, folder or
-            saved search, its name.
+        about: for marks, the stream's text form, empty for a selection of feeds; for one feed, folder,
+            saved search or entry, its name.
         count: entries that became read, or feeds that were moved or unsubscribed together; else 0.
     """
 

@@ -48,7 +48,7 @@ class HidingService:
     def hide_entry(self, actor: Actor, entry_id: int) -> str:
         """Hide an entry and all copies of its story, also later ones; return a token that undoes this.
 
-        Hidden entries count as read.
+        Hidden entries count as read. The token is empty if all of them were hidden and read before.
 
         Raises:
             NotFoundError: the entry isn't in the actor's feeds.
@@ -56,14 +56,18 @@ class HidingService:
         require_permission(actor, Permission.ENTRY_MARK)
         keys = self._find_all(actor, entry_id)
         story_id = self._stories.find_lasting_id(actor, entry_id)
-        done = self._hiding.hide_entries(actor.user_id, keys, story_id, clock.now() + self._undo_ttl)
+        rows = self._entries.find_rows(actor.user_id, keys[:1])
+        title = rows[entry_id].title if entry_id in rows else ""
+        done = self._hiding.hide_entries(
+            actor.user_id, keys, story_id, title, now=clock.now(), ttl=self._undo_ttl
+        )
         if story_id:
             self._accounts.store_story_hidden(actor.user_id, story_id, is_hidden=True)
         if actor.synced:
             self._changes.record_changes(actor.user_id, done.unread)
         self._events.notify_counts(actor.user_id)
         log.info("entry_hidden", user_id=actor.user_id, entry_id=entry_id, entries=len(keys))
-        return done.token
+        return done.token if done.hidden or done.unread else ""
 
     def show_entry(self, actor: Actor, entry_id: int) -> None:
         """Show a hidden entry and all copies of its story in lists again; they stay read.

@@ -58,6 +58,7 @@ GROUPS: tuple[tuple[Any, tuple[Key, ...]], ...] = (
             _row("read", "m", lazy_gettext("Mark as read or unread")),
             _row("star", "s", lazy_gettext("Star")),
             _row("tag", "t", lazy_gettext("Tag")),
+            _row("hide", "h", lazy_gettext("Hide")),
             _row("mail", "e", lazy_gettext("Send by email")),
             _row("copy-link", "y", lazy_gettext("Copy link")),
         ),

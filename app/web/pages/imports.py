@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import datetime as dt
@@ -13,7 +14,14 @@ from flask_babel import gettext as _
 from flask_babel import ngettext
 
 from app import clock
-from app.errors import ConflictError, EventrError, InvalidError, RateLimitedError, TooLargeError
+from app.errors import (
+    ConflictError,
+    EventrError,
+    InvalidError,
+    NotFoundError,
+    RateLimitedError,
+    TooLargeError,
+)
 from app.models.accounts.user import Notice
 from app.models.imports.imports import Import, ImportedFeeds, ImportItem, ImportState
 from app.models.imports.pulls import ADDRESS_MAX, NAME_MAX, SECRET_MAX, PullKind
@@ -56,6 +64,11 @@ class ServerForm:
     address: str = declare_text(max=ADDRESS_MAX, default="")
     name: str = declare_text(max=NAME_MAX, default="")
     secret: str = declare_text(max=SECRET_MAX, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    again: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +135,14 @@ def read_file() -> Response:
 
 @bp.get("/imports/server")
 def show_server_form() -> str:
-    """Show the form that names the server of another reader."""
-    return render_page("pages/import_server.html", typed=ServerForm(), error=None)
+    """Show the form that names the server of another reader, filled in as in an import that has failed."""
+    typed = ServerForm()
+    if failed_id := forms.read_query(request, Again).again:
+        # It may have been deleted meanwhile: then the form is empty.
+        with contextlib.suppress(NotFoundError):
+            if server := get_services().imports.get(get_actor(), failed_id).server:
+                typed = ServerForm(kind=server[0].value, address=server[1])
+    return render_page("pages/import_server.html", typed=typed, error=None)
 
 
 @bp.post("/imports/server")

@@ -105,7 +105,8 @@ def set_hidden() -> Response:
     """Hide an entry and its copies from lists, or show them again; hiding can be undone for a day."""
     form = forms.read_form(request, Star)
     if form.on:
-        words, undo = _("Entry hidden"), "hidden." + get_services().hiding.hide_entry(get_actor(), form.entry)
+        token = get_services().hiding.hide_entry(get_actor(), form.entry)
+        words, undo = _("Entry hidden"), f"hidden.{token}" if token else None
     else:
         get_services().hiding.show_entry(get_actor(), form.entry)
         words, undo = _("Lists show the entry again"), None

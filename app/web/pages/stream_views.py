@@ -82,6 +82,7 @@ _REMOVED = {
     ActionKind.SHARE: N_("No longer shared"),
     ActionKind.PAGE: N_("Page removed"),
     ActionKind.NOTE: N_("Note removed"),
+    ActionKind.HIDDEN: N_("Entry hidden"),
 }
 
 
