@@ -41,6 +41,36 @@ def test_what_somebody_shares_is_an_unread_entry_of_who_follows(
     assert [r.title for r in people.rows(ann, SHARES)] == ["blog 1"]
 
 
+def test_own_shares_name_the_feed_that_they_came_from(people: People, ann: Actor, bob: Actor) -> None:
+    sharing, subscriptions = people.services.sharing, people.services.subscriptions
+    (entry,), (other,) = people.blog([ann]), people.blog([bob], name="other")
+    for who in (ann, bob):
+        people.open(who)
+    people.follow(ann, "bob")
+    (mine,) = people.services.reading.get_tree(ann).feeds[:1]
+    post = sharing.publish_post(bob, "Mine", "Words of bob")
+    sharing.share(bob, other)
+    for shared in (
+        entry,
+        post.id,
+        *(row.id for row in people.rows(ann, FOLLOWING) if row.title == "other 2"),
+    ):
+        sharing.share(ann, shared, note="Read this")
+    sharing.publish_post(ann, "A day", "It rains.")
+    feeds = {row.title: row.source for row in people.rows(ann, SHARES)}
+    assert feeds["blog 1"] is not None
+    assert (feeds["blog 1"].title, feeds["blog 1"].person) == ("blog", False)
+    assert feeds["other 2"] is not None
+    assert feeds["other 2"].title == "other"
+    assert feeds["Mine"] is not None
+    assert (feeds["Mine"].title, feeds["Mine"].person) == ("bob", True)
+    assert str(feeds["Mine"].key).endswith("/@bob")
+    assert feeds["A day"] is None
+    assert all(row.source is None for row in people.rows(bob, FOLLOWING))
+    subscriptions.update(ann, mine.feed_id, title="My blog")
+    assert {r.source.title for r in people.rows(ann, SHARES) if r.source} == {"My blog", "other", "bob"}
+
+
 def test_one_article_shared_by_several_is_one_row_and_read_at_once(
     people: People, ann: Actor, bob: Actor, cleo: Actor
 ) -> None:

@@ -12,7 +12,7 @@ from flask import Flask
 from jinja2 import Environment
 
 from app.config import Settings
-from app.models.reading.stream import EntryRow, Page
+from app.models.reading.stream import EntryRow, Page, RowSource
 from app.models.reading.tag import Tag
 from app.models.sharing.sharing import Sharer
 from app.web.view import i18n
@@ -86,6 +86,16 @@ def test_a_note_stands_beside_the_name_of_its_author() -> None:
     row = lxml.html.fromstring(_render(_make_row(sharers=sharers)))
     assert row.xpath("string(//bdi[@class='src'])") == "Ann, Bob, Cleo"
     assert not row.xpath("//span[@class='said']")
+
+
+def test_an_own_share_names_its_feed_instead_of_oneself() -> None:
+    source = RowSource(3, EVIL, None, False)
+    row = lxml.html.fromstring(
+        _render(_make_row(sharers=(Sharer(1, 1, "ann", "Ann", "Mine."),), source=source))
+    )
+    assert row.xpath("string(//bdi[@class='src'])") == EVIL
+    assert row.xpath("string(//span[@class='said'])") == " “Mine.”"
+    assert not row.xpath("//bdi[@class='faces']")
 
 
 def test_rows_without_a_title_show_their_text() -> None:

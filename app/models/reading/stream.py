@@ -233,6 +233,19 @@ class Snapshot:
         return sum(f.unread if unread else f.total for f in self.feeds.values())
 
 
+class RowSource(NamedTuple):
+    """The feed that an entry came from, as rows name it.
+
+    ``key`` decides the color of its tile: its id, or the page of the person whose shares it holds
+    (``person``). ``icon`` is the path of its picture.
+    """
+
+    key: int | str
+    title: str
+    icon: str | None
+    person: bool
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class EntryRow:
     """One row of a list; ``read`` is the current state, not that of the snapshot.
@@ -245,6 +258,7 @@ class EntryRow:
     ``original``: its title opens the page at its site. ``highlighted``: by one of the user's rules.
     ``read_at``: when the user read it, in the stream of recently read entries.
     ``copies`` are in other feeds of the user; the row stands for them, too: it is unread if one of them is.
+    ``source``: of one of the user's own shares, where its entry came from; None: unknown, or their own post.
     """
 
     id: int
@@ -273,6 +287,7 @@ class EntryRow:
     read_at: dt.datetime | None = None
     highlighted: bool = False
     copies: tuple[Copy, ...] = ()
+    source: RowSource | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -401,7 +416,8 @@ class MassMarkResult:
 class TreeFeed(NamedTuple):
     """A subscription in the tree.
 
-    ``icon`` is the path of its icon, ``error`` a failing feed's word, ``person``: it holds shares.
+    ``icon`` is the path of its icon, ``error`` a failing feed's word, ``person``: it holds shares; then
+    ``site_url`` is the person's page.
     """
 
     feed_id: int

@@ -20,6 +20,7 @@ from app.models.reading.stream import (
     Cursor,
     EntryRow,
     Page,
+    RowSource,
     Snapshot,
     Sort,
     StreamKind,
@@ -257,6 +258,7 @@ class PageMaker:
             self._entries.remember_keys(lasting)
         marks = self._tags.find_marks(user_id, rows.list_roots())
         tags = self._tags.find_by_marks(user_id, marks)
+        origins = self._find_origins(user_id, rows) if snapshot.ref.is_own else {}
         # Other orders have a border too, but no heading at it.
         late = {key.id for key in rows.gathered.late.unread}
         shown, split = [], page.split if snapshot.sort is Sort.UNREAD_ON_TOP else None
@@ -272,6 +274,8 @@ class PageMaker:
                     row = dataclasses.replace(row, read=True)
                 if copies:
                     row = _with_copies(row, copies, sources, late)
+                if origin := origins.get(key.id):
+                    row = dataclasses.replace(row, source=origin)
                 if snapshot.ref.kind is StreamKind.RECENT:
                     row = dataclasses.replace(row, read_at=key.time)
                 shown.append(self._with_text(row, entry) if with_bodies else row)
@@ -285,6 +289,28 @@ class PageMaker:
             late=rows.gathered.late.unread,
             late_hidden=rows.gathered.late.hidden,
         )
+
+    def _find_origins(self, user_id: int, rows: Rows) -> dict[int, RowSource]:
+        """Return where the entries of the user's own shares came from, by share id; their posts have none."""
+        wanted = {
+            e.id: e.of.feed_id for e in rows.found.values() if e.of and not e.lost and e.of.entry_id != e.id
+        }
+        ids = list(set(wanted.values()))
+        if not ids:
+            return {}
+        sources = self._streams.load_sources(
+            self._subscriptions.find_by_user(user_id, ids), extra_feed_ids=ids
+        )
+        found = {
+            card.id: RowSource(
+                card.url if card.owner else card.id,
+                sources.get_title(card.id),
+                card.picture,
+                card.owner is not None,
+            )
+            for card in sources.cards.values()
+        }
+        return {share: found[feed] for share, feed in wanted.items() if feed in found}
 
     def make_row(self, user_id: int, article: Article, *, with_bodies: bool) -> EntryRow:
         """Return an open entry as the row of a list that may not hold it; arguments as for :meth:`make`."""

@@ -161,7 +161,7 @@ def _feeds(sources: Sources, counts: Mapping[int, int]) -> list[TreeFeed]:
         TreeFeed(
             feed_id,
             mine.title or card.title or card.url,
-            card.site_url,
+            card.url if mine.person else card.site_url,
             card.picture,
             counts[feed_id],
             card.error,

@@ -25,12 +25,11 @@ class Face(Protocol):
     def avatar(self) -> str: ...
 
 
-def render_face(who: Face, *, size: str = "a48", kind: str = "av person", key: int | None = None) -> str:
+def render_face(who: Face, *, size: str = "a48", kind: str = "av person") -> str:
     """Return a person's avatar, or the letter tile that stands for them.
 
     Args:
         kind: the classes of the picture.
-        key: decides the color of the tile; None: the user name.
     """
     if path := build_avatar_path(who.handle, who.avatar, size):
         side = _WIDTHS[size] // 2
@@ -38,14 +37,12 @@ def render_face(who: Face, *, size: str = "a48", kind: str = "av person", key: i
             f'<img class="{kind}" src="{escape(path)}" alt="" width="{side}" height="{side}"'
             ' loading="lazy" decoding="async">'
         )
-    return render_tile(who.handle if key is None else key, who.name, person=True)
+    return render_tile(who.handle, who.name, person=True)
 
 
-def render_face_html(
-    who: Face, *, size: str = "a48", kind: str = "av person", key: int | None = None
-) -> Markup:
+def render_face_html(who: Face, *, size: str = "a48", kind: str = "av person") -> Markup:
     """Return the same for a template."""
-    return Markup(render_face(who, size=size, kind=kind, key=key))  # noqa: S704 — built from escaped parts only
+    return Markup(render_face(who, size=size, kind=kind))  # noqa: S704 — built from escaped parts only
 
 
 def render_own_face(user: User, *, size: str = "a96", kind: str = "av person") -> Markup:

@@ -165,7 +165,8 @@ class RowRenderer:
         if state := self._shares.get(row.id):
             parts.append(f'<bdi class="told">{escape(state)}</bdi>')
         tags = (tag for tag in row.tags if tag.id != self._own_tag)
-        parts += (f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in tags)
+        if labels := " ".join(f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in tags):
+            parts.append(f' <span class="labels">{labels}</span>')
         if row.copies:
             parts.append(self._copies(row))
         start = "".join(parts)
@@ -186,8 +187,7 @@ class RowRenderer:
     def _source(self, row: EntryRow) -> str:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
         if not self._own:
-            tile = render_tile(row.feed_id, row.feed_title, icon=row.icon)
-            return f'{tile}<bdi class="src">{escape(row.feed_title)}</bdi>{self._found_author(row)}'
+            return _name_feed(row.feed_id, row.feed_title, row.icon) + self._found_author(row)
         author = format_author(row.author, row.feed_title)
         if not author:
             return ""
@@ -214,19 +214,26 @@ def _escape(text: str) -> str:
     return str(text) if isinstance(text, Markup) else escape(text)
 
 
+def _name_feed(key: int | str, title: str, icon: str | None, person: bool = False) -> str:
+    tile = render_tile(key, title, icon=icon, person=person)
+    return f'{tile}<bdi class="src">{escape(title)}</bdi>'
+
+
 def _shared(row: EntryRow) -> str:
     """Return the people who shared an entry, and the first note that says more than its excerpt.
 
-    With a note, only its author is named.
+    With a note, only its author is named. A share of the user's own names the feed it came from instead.
     """
     author = _find_author(row.sharers, row.excerpt)
     people = [author, *(one for one in row.sharers if one is not author)] if author else row.sharers
-    faces = "".join(render_face(one, key=one.feed_id) for one in people[:FACES])
+    faces = "".join(render_face(one) for one in people[:FACES])
     named = people[: 1 if author else NAMED]
     names = ", ".join(f"<bdi>{escape(one.name)}</bdi>" for one in named)
     more = f" +{len(people) - len(named)}" if len(people) > len(named) else ""
     note = truncate_text(remove_signs(author.note), LONG) if author else ""
     said = f'<span class="said"> “{escape(note)}”</span>' if note else ""
+    if row.source:
+        return f"{_name_feed(*row.source)}{said}"
     return f'<bdi class="faces">{faces}</bdi><bdi class="src">{names}{more}</bdi>{said}'
 
 

@@ -32,16 +32,17 @@ WHOLE_LINES, PART_LINES, BRANCH_LINES = 1000, 250, 150
 LABELS = 8192
 
 
-def render_tile(feed_id: int | str, title: str, *, person: bool = False, icon: str | None = None) -> str:
+def render_tile(key: int | str, title: str, *, person: bool = False, icon: str | None = None) -> str:
     """Return the icon of a feed, or its letter tile, whose color never changes.
 
     Args:
+        key: decides the color: a feed's id or address; of a person, their user name or their page.
         icon: path of the icon on this server.
     """
     if icon:
         return render_icon(icon, person=person)
     letter = next((c for c in title if c.isalnum()), "•").upper()
-    hue = zlib.crc32(str(feed_id).encode()) % HUES
+    hue = zlib.crc32(str(key).rpartition("/@")[2].encode() if person else str(key).encode()) % HUES
     round_ = " person" if person else ""
     # A direction of its own keeps the letter from deciding that of a line with dir="auto".
     return f'<i class="av h{hue}{round_}" dir="ltr" aria-hidden="true">{escape(letter)}</i>'
@@ -56,9 +57,9 @@ def render_icon(icon: str, *, person: bool = False) -> str:
     )
 
 
-def render_tile_html(feed_id: int, title: str, *, person: bool = False, icon: str | None = None) -> Markup:
+def render_tile_html(key: int | str, title: str, *, person: bool = False, icon: str | None = None) -> Markup:
     """Return the tile for a template."""
-    return Markup(render_tile(feed_id, title, person=person, icon=icon))  # noqa: S704 — escaped parts only
+    return Markup(render_tile(key, title, person=person, icon=icon))  # noqa: S704 — escaped parts only
 
 
 class TreeRenderer:
@@ -199,14 +200,17 @@ def _folder(folder: TreeFolder, icons: Icons, chosen: frozenset[int] | None) -> 
 
 def _feed(feed: TreeFeed, icons: Icons) -> str:
     warn = icons.warn if feed.error else ""
-    link, name = _label(feed.feed_id, feed.title, person=feed.person, icon=feed.icon)
+    link, name = _label(feed.feed_id, feed.title, page=feed.site_url if feed.person else None, icon=feed.icon)
     return f"<li>{link}{_state(feed.unread)}>{name}{warn}<b>{format_count(feed.unread)}</b></a></li>"
 
 
 @functools.lru_cache(maxsize=LABELS)
-def _label(feed_id: int, title: str, *, person: bool, icon: str | None) -> tuple[str, str]:
-    """Return the link and the name in a feed's line; lines with counts would fill the cache with old ones."""
-    picture = render_tile(feed_id, title, person=person, icon=icon)
+def _label(feed_id: int, title: str, *, page: str | None, icon: str | None) -> tuple[str, str]:
+    """Return the link and the name in a feed's line; lines with counts would fill the cache with old ones.
+
+    ``page``: of the person whose shares the feed holds.
+    """
+    picture = render_tile(page or feed_id, title, person=page is not None, icon=icon)
     return _link("feed", feed_id), f'{picture}<span dir="auto">{escape(title)}</span>'
 
 
