@@ -73,6 +73,19 @@ def test_titles_of_all_pages_stand_at_one_height(visit: Visit, ann: Actor, size:
     assert with_way_back <= below or size == PHONE, (with_way_back, below)
 
 
+def test_pages_of_settings_have_a_way_back_on_phones(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", size=PHONE)
+    page.goto("/settings")
+    links = page.locator(".sections a[href^='/settings/']")
+    sections = links.evaluate_all("(all) => all.map((a) => a.pathname)")
+    assert len(sections) > 10
+    for path in sections:
+        page.goto(path)
+        expect(page.locator("main .to-all a:visible, main .crumb a:visible"), path).to_have_count(1)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    expect(page.locator("main .to-all a")).to_be_hidden()
+
+
 def test_the_tree_stays_in_sight_while_a_long_page_scrolls(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann", size=(1024, 500))
     page.goto("/settings/keys")

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from app import clock
 from app.config import Settings
-from tests.browser.conftest import Site, log_in
+from tests.browser.conftest import PHONE, Site, log_in
 from tests.browser.screens import SCREENS, Screen
 from tests.support import demo
 
@@ -177,3 +177,29 @@ def test_each_control_is_reached_by_keyboard_and_shows_its_focus(
             wrong += [f"{screen.name}: {fault}"] if fault else []
         assert reached, screen.name
     assert not wrong, "\n".join(sorted(set(wrong)))
+
+
+def test_folds_have_the_height_of_their_kind(site: Site, visit: Visit) -> None:
+    filled = demo.fill(site.services)
+    page = visit(login="ann", size=PHONE, touch=True)
+    for path, fold in (
+        (f"/feeds/{min(filled.feeds.values())}", ".pick > summary"),
+        (f"/feeds/{min(filled.feeds.values())}", "details.fold > summary"),
+        ("/settings/keys", ".key-rows summary"),
+    ):
+        page.goto(path)
+        box = page.locator(fold).first.bounding_box()
+        assert box, fold
+        assert box["height"] >= 44, (fold, box)
+
+
+def test_refused_field_is_ready_and_its_heading_has_no_ring(site: Site, visit: Visit) -> None:
+    demo.fill(site.services)
+    page = visit(login="ann", size=PHONE, expect="400")
+    page.goto("/settings/sending")
+    page.locator("#f-kind").select_option("gotify")
+    page.locator("#f-address").fill("https://push.example.org")
+    page.locator("form[action^='/settings/sending#'] .btn.primary").click()
+    expect(page.locator("#f-secret")).to_be_focused()
+    expect(page.locator("#f-secret")).to_be_in_viewport()
+    assert page.locator("#new-service:target").evaluate("(e) => getComputedStyle(e).outlineStyle") == "none"

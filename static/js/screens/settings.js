@@ -43,10 +43,17 @@ function aim() {
   control?.focus({ preventScroll: true });
 }
 
+// What was refused is to be mended first.
+function begin() {
+  const wrong = document.querySelector(".section [aria-invalid=true]");
+  if (wrong) wrong.focus();
+  else aim();
+}
+
 addEventListener("hashchange", aim);
 // The browser takes the focus away when it scrolls there at the end of loading.
-if (document.readyState === "complete") aim();
-else addEventListener("load", () => setTimeout(aim));
+if (document.readyState === "complete") begin();
+else addEventListener("load", () => setTimeout(begin));
 
 // Without HTTPS, scripts can't write to the clipboard: then the address is selected, to be copied by hand.
 for (const button of document.querySelectorAll("[data-copy]")) {
