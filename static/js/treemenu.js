@@ -8,6 +8,9 @@ import * as tree from "./treemove.js";
 import * as view from "./treeview.js";
 import { t } from "./words.js";
 
+// From this many places on, a field finds them.
+const LONG = 10;
+
 function make(name, props = {}, ...children) {
   const element = Object.assign(document.createElement(name), props);
   element.append(...children);
@@ -43,8 +46,8 @@ export function open(item) {
   box.querySelector("button, a").focus();
 }
 
-function entry(words, run) {
-  const button = make("button", { type: "button", textContent: words });
+function entry(icon, words, run) {
+  const button = make("button", { type: "button" }, picture(icon), words);
   button.addEventListener("click", () => {
     menu.open = false;
     summary.focus();
@@ -55,14 +58,14 @@ function entry(words, run) {
 
 function fill(item) {
   const folder = tree.isFolder(item);
-  const details = make("a", { href: `/feeds/${tree.idOf(item)}`, textContent: t("About this feed") });
+  const details = make("a", { href: `/feeds/${tree.idOf(item)}` }, picture("gear"), t("Feed settings"));
   box.replaceChildren(
-    entry(t("Move to…"), () => choosePlace(item)),
-    entry(t("Rename…"), () => rename(item)),
-    entry(t("Mark all as read"), () => markRead(item)),
-    ...(folder && !tree.homeOf(item) ? [entry(t("New subfolder…"), () => create(item))] : []),
-    folder ? entry(t("Delete, keep feeds"), () => dissolve(item)) : details,
-    ...(folder ? [] : [entry(t("Unsubscribe"), () => unsubscribe(item))]),
+    entry("folder", t("Move to…"), () => choosePlace(item)),
+    entry("note", t("Rename…"), () => rename(item)),
+    entry("check-all", t("Mark all as read"), () => markRead(item)),
+    ...(folder && !tree.homeOf(item) ? [entry("plus", t("New subfolder…"), () => create(item))] : []),
+    folder ? entry("trash", t("Delete, keep feeds"), () => dissolve(item)) : details,
+    ...(folder ? [] : [entry("close", t("Unsubscribe"), () => unsubscribe(item))]),
   );
 }
 
@@ -94,20 +97,38 @@ function askName(title, value) {
   return ask(title, form);
 }
 
+// A field that shows the places with these letters only, for long lists.
+function filter(list) {
+  if (list.children.length < LONG) return [];
+  const field = make("input", { className: "input", type: "search", placeholder: t("Find a folder"), dir: "auto" });
+  field.setAttribute("aria-label", t("Find a folder"));
+  field.addEventListener("input", () => {
+    const part = field.value.trim().toLocaleLowerCase();
+    for (const one of list.children) one.hidden = !one.textContent.toLocaleLowerCase().includes(part);
+  });
+  // Enter takes the first place that is left.
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    list.querySelector("li:not([hidden]) button:enabled")?.click();
+  });
+  return [field];
+}
+
 async function choosePlace(item) {
   const places = [...tree.root().querySelectorAll(".folder")].filter((one) => one !== item && tree.fits(item, one));
-  const choice = (value, words, deep, here) => {
+  const choice = (value, words, look, here) => {
     const button = make("button", { value, textContent: words, dir: "auto", disabled: here });
     if (here) button.setAttribute("aria-current", "true");
-    return make("li", { className: deep ? "inner" : "" }, button);
+    return make("li", { className: look }, button);
   };
   const home = tree.homeOf(item);
   const list = make("ul", { className: "places" },
-    choice("top", tree.isFolder(item) ? t("Top level") : t("No folder"), false, !home),
-    ...places.map((one) => choice(tree.idOf(one), tree.nameOf(one), tree.homeOf(one), one === home)),
-    ...(tree.isFolder(item) ? [] : [choice("new", t("New folder…"), false, false)]),
+    choice("top", tree.isFolder(item) ? t("Top level") : t("No folder"), "", !home),
+    ...places.map((one) => choice(tree.idOf(one), tree.nameOf(one), tree.homeOf(one) ? "inner" : "", one === home)),
+    ...(tree.isFolder(item) ? [] : [choice("new", `+ ${t("New folder…")}`, "new", false)]),
   );
-  const chosen = await ask(t("Move “{name}” to", { name: tree.saidOf(item) }), make("form", { method: "dialog" }, list));
+  const chosen = await ask(t("Move “{name}” to", { name: tree.saidOf(item) }), make("form", { method: "dialog" }, ...filter(list), list));
   const folder = chosen === "new" ? await create(null) : places.find((one) => tree.idOf(one) === chosen);
   if (chosen === "top") tree.move(item, null);
   else if (folder) tree.move(item, folder);

@@ -105,6 +105,18 @@ def test_a_note_is_edited_and_a_share_narrowed_with_the_mouse_alone(
     expect(bob.locator("body")).not_to_contain_text("Only for me")
 
 
+def test_buttons_in_a_menu_keep_their_look(people: dict[str, Actor], visit: Callable[..., Page]) -> None:
+    ann = visit(login="ann")
+    ann.keyboard.press("j")
+    ann.keyboard.press("Shift+D")
+    end = ann.locator(".share-end")
+    buttons = [end.get_by_text("Add pictures"), end.get_by_role("button", name="Share")]
+    heights = {round(one.bounding_box()["height"]) for one in [*buttons, end.locator("select")]}
+    assert len(heights) == 1
+    for one in buttons:
+        expect(one).not_to_have_css("border-top-width", "0px")
+
+
 def test_a_note_that_was_begun_outlives_a_like(people: dict[str, Actor], visit: Callable[..., Page]) -> None:
     ann = visit(login="ann")
     ann.keyboard.press("j")

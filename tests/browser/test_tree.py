@@ -192,6 +192,25 @@ def test_keys_move_as_well(site: Site, visit: Visit, ann: Actor, eventually: Eve
     expect(page.locator(".toast").last).to_contain_text("“bea” moved to “Art”")
 
 
+def test_a_field_finds_one_of_many_folders(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    for number in range(10):
+        site.services.folders.create(ann, f"Shelf {number}")
+    page = visit(login="ann")
+    near(page)
+    menu(page, C, "Move to…")
+    places = page.locator(".places li:visible")
+    expect(places).to_have_count(14)
+    expect(page.locator(".places [aria-current]")).to_have_text("No folder")
+    field = page.get_by_role("searchbox", name="Find a folder")
+    field.fill("elf 7")
+    expect(places).to_have_text(["Shelf 7"])
+    field.press("Enter")
+    eventually(lambda: shape(site, ann)["Shelf 7"] == [C])
+    expect(page.locator(".toast").last).to_contain_text("“cid” moved to “Shelf 7”")
+
+
 def menu(page: Page, name: str, choice: str) -> None:
     item(page, name).click(button="right")
     page.locator(".tree-more").get_by_role("button", name=choice).click()

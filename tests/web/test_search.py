@@ -171,6 +171,9 @@ def test_tags_are_renamed_merged_deleted_and_come_back(
     one, two = services.tags.list_tags(garden)
     assert ann.post(f"/tags/{one.id}/rename", {"name": "two"}).status_code == 409
     assert ann.post(f"/tags/{one.id}/rename", {"name": "First"}).status_code == 303
+    # Nothing is chosen beforehand, so a careless press merges nothing.
+    assert re.search(r'<select[^>]* name="into" required><option value="">', ann.get("/tags").text)
+    assert ann.post(f"/tags/{one.id}/merge", {"into": ""}).status_code == 400
     ann.post(f"/tags/{one.id}/merge", {"into": two.id})
     page = ann.get("/tags").text
     assert "Merged “First” into “two”" in page
