@@ -15,9 +15,18 @@ from tests.support.reader import add_user
 Visit = Callable[..., Page]
 
 
-def _open(site: Site, who: Actor, audience: Audience = Audience.PUBLIC) -> None:
+def _open(
+    site: Site, who: Actor, audience: Audience = Audience.PUBLIC, display: str = "", similar: bool = False
+) -> None:
     site.services.following.update_profile(
-        who, display="", bio="", links=(), audience=audience, listed=False, open_lists=False
+        who,
+        display=display,
+        bio="",
+        links=(),
+        audience=audience,
+        listed=False,
+        open_lists=False,
+        similar=similar,
     )
 
 
@@ -80,6 +89,16 @@ def test_a_follow_request_has_two_buttons_and_a_menu(site: Site, visit: Visit, s
     acts.last.click()
     request.get_by_role("button", name="Block bob").click()
     expect(page.get_by_role("button", name="Unblock bob")).to_be_visible()
+
+
+def test_people_are_found_while_their_name_is_typed(site: Site, visit: Visit) -> None:
+    _open(site, add_user(site.services, "ann"), similar=True)
+    _open(site, add_user(site.services, "bob"), display="Robert", similar=True)
+    page = visit(login="ann")
+    page.goto("/people")
+    page.get_by_label("Follow someone on this server").press_sequentially("rob")
+    page.get_by_role("button", name="Follow Robert").click()
+    expect(page.get_by_role("button", name="Unfollow Robert")).to_be_visible()
 
 
 def test_a_person_found_by_name_is_followed_at_once(site: Site, visit: Visit) -> None:

@@ -131,3 +131,32 @@ def test_keys_point_as_well(site: Site, visit: Visit, town: RawServer) -> None:
             expect(page.locator("#point-said")).to_have_text(text)
         page.keyboard.press("Enter")
         expect(page.locator("#point-said")).to_contain_text("9 entries found", timeout=WAIT)
+
+
+def test_the_pointer_gives_the_mark_back_to_the_keys(site: Site, visit: Visit, town: RawServer) -> None:
+    add_user(site.services)
+    with manager.running(site.services.settings):
+        page = open_page(visit, town)
+        page.keyboard.press("ArrowDown")
+        over = page.locator("#point-page .over")
+        expect(over).to_have_text("The town")
+        page.get_by_role("application").get_by_text("Story 5", exact=True).hover()
+        expect(over).to_have_text("Story 5")
+        page.locator("#point-said").hover()
+        expect(over).to_have_text("The town")
+
+
+def test_the_found_list_is_one_press_away(site: Site, visit: Visit, town: RawServer) -> None:
+    add_user(site.services)
+    with manager.running(site.services.settings):
+        page = open_page(visit, town)
+        show = page.get_by_role("button", name="Show the list")
+        expect(show).to_be_hidden()
+        page.get_by_role("application").get_by_text("Story 5", exact=True).click()
+        show.click(timeout=WAIT)
+        expect(page.locator("#lists input:checked")).to_be_focused()
+        expect(page.locator("#lists fieldset")).to_be_in_viewport()
+        expect(page.locator("#lists .selector")).to_be_hidden()
+        page.locator("summary", has_text="Selectors").click()
+        expect(page.locator("#lists .selector")).to_have_text("div.cell")
+        expect(page.locator("#lists .selector")).to_be_visible()

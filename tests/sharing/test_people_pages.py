@@ -195,6 +195,48 @@ def test_lists_of_people_are_paged_and_open_only_where_somebody_wants_it(
     assert page.count("Unfollow<") == 1
 
 
+def test_contacts_have_both_numbers_and_say_who_is_hidden(
+    people: People, doors: Doors, ann: Actor, bob: Actor
+) -> None:
+    _edit(people, ann, open_lists=True)
+    eve = people.join("eve")
+    people.open(bob)
+    for fan in (bob, eve):
+        people.follow(fan, "ann")
+    people.follow(ann, "bob")
+    stranger = doors(None)
+    page = stranger.get("/@ann/followers").text
+    assert ("Followers <b>2</b>" in page, "Following <b>1</b>" in page) == (True, True)
+    assert "1 person isn't shown because their page isn't open to you." in page
+    page = stranger.get("/@ann/following").text
+    assert ("Followers <b>2</b>" in page, "Following <b>1</b>" in page) == (True, True)
+    assert "shown because" not in page
+    assert "shown because" not in doors(ann).get("/@ann/followers").text
+
+
+def test_followers_come_first_for_someone_who_follows_nobody(
+    people: People, doors: Doors, ann: Actor, bob: Actor
+) -> None:
+    people.open(ann)
+    people.open(bob)
+    people.follow(bob, "ann")
+    mine = doors(ann)
+    page = mine.get("/people").text
+    assert page.index('id="followers-title"') < page.index('id="following-title"')
+    assert 'href="/discover">Find people</a>' in page
+    people.follow(ann, "bob")
+    page = mine.get("/people").text
+    assert page.index('id="following-title"') < page.index('id="followers-title"')
+
+
+def test_a_follower_without_a_page_says_so(people: People, doors: Doors, ann: Actor, bob: Actor) -> None:
+    people.open(ann)
+    people.follow(bob, "ann")
+    page = doors(ann).get("/people").text
+    assert "not sharing with you right now" in page
+    assert "Follow back" not in page
+
+
 # -- what stands against following
 def test_an_undo_does_not_get_past_a_block(people: People, ann: Actor, bob: Actor) -> None:
     people.open(ann)

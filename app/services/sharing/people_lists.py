@@ -36,13 +36,16 @@ class Contact:
 class Contacts:
     """A page of people; ``next`` is where the next page starts, None at the end.
 
-    ``owner``: the person whose list this is; None: the viewer.
+    ``owner``: the person whose list this is; None: the viewer. ``hidden``: how many people of this page the
+    viewer may not see, and ``total`` counts. ``other_total``: the length of the owner's other list.
     """
 
     people: tuple[Contact, ...]
     next: int | None
     total: int
     owner: Profile | None = None
+    hidden: int = 0
+    other_total: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,7 +82,9 @@ class PeopleListService:
             NotFoundError: there is no such person, or they hide their followers.
         """
         person = self._shown(actor, handle)
-        return self._followers(actor, person.profile, after, all=person.tie.own)
+        found = self._followers(actor, person.profile, after, all=person.tie.own)
+        others = self._following(actor, person.profile.user_id, 0, all=person.tie.own)
+        return dataclasses.replace(found, other_total=others.total)
 
     def list_following(self, actor: Actor | None, handle: str, after: int = 0) -> Contacts:
         """Return a page of the people whom a person follows; ``after`` is the number to skip.
@@ -89,7 +94,8 @@ class PeopleListService:
         """
         person = self._shown(actor, handle)
         found = self._following(actor, person.profile.user_id, after, all=person.tie.own)
-        return dataclasses.replace(found, owner=person.profile)
+        others = self._follows.count_followers([person.profile]).get(person.profile.user_id, 0)
+        return dataclasses.replace(found, owner=person.profile, other_total=others)
 
     def list_circle(self, actor: Actor, following: int = 0, followers: int = 0) -> Circle:
         """Return the actor's lists; the two numbers say where a page of each list starts."""
@@ -125,7 +131,8 @@ class PeopleListService:
         found = self._follows.list_followers(recipient, after, ROWS + 1)
         people = self._contacts(actor, [user_id for _, user_id in found[:ROWS]], all=all)
         total = self._follows.count_followers([recipient]).get(recipient.user_id, 0)
-        return Contacts(people, found[ROWS - 1][0] if len(found) > ROWS else None, total, recipient)
+        end = found[ROWS - 1][0] if len(found) > ROWS else None
+        return Contacts(people, end, total, recipient, hidden=len(found[:ROWS]) - len(people))
 
     def _following(self, actor: Actor | None, user_id: int, after: int, *, all: bool) -> Contacts:
         owners = self._profiles.find_owners([s.feed_id for s in self._follows.find_followed(user_id)])

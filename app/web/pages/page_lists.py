@@ -55,17 +55,15 @@ class Lists:
 def show_page_lists() -> str:
     """Show the field for the address of a page; ``feed``: the feed that one of its lists replaces."""
     asked = forms.read_query(request, Query)
-    if asked.feed:
-        get_services().subscriptions.get(get_actor(), asked.feed)
-    return render_page("pages/page_lists.html", form=Lists(address=asked.address, feed=asked.feed))
+    form = Lists(address=asked.address, feed=asked.feed)
+    return render_page("pages/page_lists.html", form=form, repaired=_find_repaired(asked.feed))
 
 
 @bp.post("/add/page")
 def find_page_lists() -> str | tuple[str, int]:
     """Read a page and show its lists; if this takes long, answer "wait" and let the page retry."""
     form = forms.read_form(request, Lists)
-    if form.feed:
-        get_services().subscriptions.get(get_actor(), form.feed)
+    repaired = _find_repaired(form.feed)
     is_part = get_fragment_id() == "lists"
     name = "parts/page_lists.html" if is_part else "pages/page_lists.html"
     try:
@@ -77,9 +75,18 @@ def find_page_lists() -> str | tuple[str, int]:
             wait=get_web().settings.discovery_wait,
         )
     except _SHOWN as e:
-        return render_page(name, form=form, error=e), 200 if is_part else e.http_status
+        return render_page(name, form=form, error=e, repaired=repaired), 200 if is_part else e.http_status
     page = split_recipe(found.address)[0]
-    return render_page(name, form=dataclasses.replace(form, address=page), found=found)
+    return render_page(name, form=dataclasses.replace(form, address=page), found=found, repaired=repaired)
+
+
+def _find_repaired(feed_id: int) -> str:
+    """Return the name of the feed that a list replaces; empty for a new feed."""
+    if not feed_id:
+        return ""
+    mine = get_services().subscriptions.get(get_actor(), feed_id)
+    feed = get_services().subscriptions.get_feed(get_actor(), feed_id)
+    return mine.title or feed.title or feed.url
 
 
 @bp.get("/add/page/outline")

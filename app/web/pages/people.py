@@ -22,10 +22,11 @@ from app.web import forms
 from app.web.context import find_user, get_actor, get_services, get_session, get_web
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
+from app.web.pages.add import WORDS_MAX
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import allow_strangers
 from app.web.view.own_addresses import parse_own_handle
-from app.web.view.render import render_page
+from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("people", __name__)
 
@@ -36,6 +37,7 @@ _SHOWN = (ForbiddenError, InvalidError, NotFoundError, RateLimitedError, TooLarg
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
+    name: str = declare_text(max=2048, default="")
     following: int = 0
     followers: int = 0
 
@@ -58,7 +60,14 @@ class Answer(PersonForm):
 
 @bp.get("/people")
 def show_people() -> str:
-    """Show followed people, followers, follow requests, muted and blocked people."""
+    """Show followed people, followers, follow requests, muted and blocked people.
+
+    ``name``: the start of a name, typed so far; a fragment shows the people found.
+    """
+    if get_fragment_id() == "matches":
+        name = forms.read_query(request, Query).name
+        people = get_services().trends.find_people(get_actor(), name) if len(name) <= WORDS_MAX else []
+        return render_page("parts/matches.html", matches=[], people=people)
     return _page()
 
 

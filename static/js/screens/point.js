@@ -14,6 +14,7 @@ const PATIENCE = 30000;
 const form = document.querySelector("form[action='/add/page']");
 const panel = document.getElementById("point");
 const said = document.getElementById("point-said");
+const shown = document.getElementById("point-show");
 const say = (text) => (said.textContent = text);
 const nodeOf = new WeakMap();
 let [nodes, leaves, part, list, at, root] = [[], [], "title", null, -1, null];
@@ -163,6 +164,7 @@ function choosePart(node) {
 }
 
 function send() {
+  shown.hidden = true;
   say(t("Reading the entries…"));
   form.requestSubmit();
 }
@@ -186,7 +188,7 @@ const MOVES = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, PageDow
 
 function listen(page) {
   page.addEventListener("pointermove", ({ target, pointerType }) => pointerType === "mouse" && nodeOf.has(target) && hover(nodeOf.get(target)));
-  page.addEventListener("pointerleave", () => mark("over", []));
+  page.addEventListener("pointerleave", () => mark("over", at < 0 ? [] : [leaves[at]]));
   page.addEventListener("click", ({ target }) => nodeOf.has(target) && choose(nodeOf.get(target)));
   page.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
@@ -215,6 +217,7 @@ async function open(key) {
   listen(page);
   root.replaceChildren(sheet(), page);
   setPart("title");
+  shown.hidden = true;
   say(t("Point at the title of an entry."));
   panel.scrollIntoView({ block: "start" });
   page.focus({ preventScroll: true });
@@ -227,8 +230,17 @@ function report() {
   if (alert) return say(alert.textContent.trim());
   const titles = [...(found?.querySelectorAll(".latest > span") ?? [])].map((one) => one.textContent.trim());
   const count = tn("{n} entry found.", "{n} entries found.", list.items.length);
-  if (found) say(`${count} ${titles.slice(0, 2).join(" · ")}`);
+  if (!found) return;
+  say(`${count} ${titles.slice(0, 2).join(" · ")}`);
+  shown.textContent = t("Show the list");
+  shown.hidden = false;
 }
+
+// The list and its button are above the page, out of sight.
+shown.addEventListener("click", () => {
+  document.getElementById("lists").scrollIntoView({ block: "start" });
+  document.querySelector("#lists input:checked")?.focus({ preventScroll: true });
+});
 
 document.addEventListener("click", ({ target }) => {
   const [opener, button] = [target.closest("[data-point]"), target.closest("#point [data-part]")];
