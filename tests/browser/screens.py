@@ -157,6 +157,10 @@ def _rule_preview(page: Page) -> None:
     expect(page.locator("#preview")).to_be_visible()
 
 
+def _rule_menu(page: Page) -> None:
+    page.locator("#rules .menu > summary").first.click()
+
+
 def _service_refused(page: Page) -> None:
     page.locator("#f-kind").select_option("gotify")
     page.locator("#f-address").fill("https://push.example.org")
@@ -588,7 +592,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("rule", "/settings/rules/new?query=japan"),
     Screen("rule-narrowed", "/settings/rules/new", _narrowed),
     Screen("rule-preview", "/settings/rules/new?query=japan&do=highlight", _rule_preview),
-    Screen("rules-running", _run_rule, _tag_edit),
+    Screen("rules-running", _run_rule, _rule_menu),
     Screen("rules-applied", _end_run),
     Screen("rule-stored", _stored_rule),
     Screen("apps-made", "/settings/apps?app=unread", _made),

@@ -37,3 +37,26 @@ def test_typing_narrows_the_feeds_of_a_rule(site: Site, visit: Visit) -> None:
     expect(page.locator("#rules")).to_be_visible()
     (kept,) = site.services.rules.list_rules(ann).rules
     assert (kept.feeds, kept.folders) == ((feed_id,), (folders[0].id,))
+
+
+def test_a_rule_is_switched_off_and_moved_in_the_list(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    rules = [site.services.rules.save(ann, Rule(0, "", query, star=True)) for query in ("cake", "bread")]
+    page = visit(login="ann")
+    page.goto("/settings/rules")
+    switch = page.get_by_role("switch", name="cake")
+    expect(switch).to_be_checked()
+    page.evaluate("window.stays = true")
+    switch.press("Enter")
+    expect(switch).not_to_be_checked()
+    # Only the list was fetched, and the next press switches the rule on again.
+    assert page.evaluate("window.stays")
+    expect(switch).to_be_focused()
+    assert [rule.enabled for rule in site.services.rules.list_rules(ann).rules] == [False, True]
+    switch.press("Enter")
+    expect(switch).to_be_checked()
+    line = page.locator("#rules > li").first
+    line.locator(".menu > summary").click()
+    line.get_by_role("button", name="Move down").click()
+    expect(line).to_contain_text("bread")
+    assert [rule.id for rule in site.services.rules.list_rules(ann).rules] == [rules[1].id, rules[0].id]

@@ -197,11 +197,18 @@ def test_a_run_over_past_entries_shows_its_progress_and_is_undone(
     rule = services.rules.save(actor, Rule(0, "", "football", read=True))
     assert ann.post(f"/settings/rules/{rule.id}/run").status_code == 303
     assert ann.post(f"/settings/rules/{rule.id}/run").status_code == 409
-    assert "0 of 1 feeds checked" in ann.get("/settings/rules/run").text
+    part = BeautifulSoup(ann.get("/settings/rules/run").text, "lxml")
+    assert "0 of 1 feeds checked" in part.text
+    bar = part.select_one("progress")
+    assert bar is not None
+    assert (bar["value"], bar["max"]) == ("0", "1")
+    assert [button.text.strip() for button in part.select("button")] == ["Stop and undo"]
     run = services.rule_runs.find_run(actor)
     assert run is not None
     services.rule_runs.continue_run(actor.user_id, run.id, seconds=30)
-    assert "1 entry changed" in ann.get("/settings/rules").text
+    done = BeautifulSoup(ann.get("/settings/rules/run").text, "lxml")
+    assert "1 entry changed" in done.text
+    assert [button.text.strip() for button in done.select("button, progress")] == ["Undo"]
     assert ann.post("/settings/rules/run/undo", {"run": run.id}).status_code == 303
     assert "Undoing…" in ann.get("/settings/rules").text
     services.rule_runs.continue_run(actor.user_id, run.id, seconds=30)

@@ -53,6 +53,15 @@ def test_a_refused_address_says_so_and_keeps_what_was_typed(ann: Visitor) -> Non
     assert "Geheim-7" not in answer.text
 
 
+def test_a_kind_must_be_chosen(ann: Visitor, actor: Actor, services: Services) -> None:
+    answer = ann.post(PAGE, {"kind": "", "address": "https://hook.example/in"})
+    assert answer.status_code == 400
+    problem = BeautifulSoup(answer.text, "lxml").select_one("[role=alert]")
+    assert problem is not None
+    assert problem.text.strip() == "Choose a service."
+    assert services.sending.list_targets(actor) == []
+
+
 def test_an_entry_is_sent_from_its_menu(ann: Visitor, actor: Actor, services: Services) -> None:
     feed_id = subscribe(services, actor)
     bring(services, feed_id, "Climate")

@@ -90,6 +90,8 @@ def test_every_setting_of_the_pages_can_be_found(ann_with_page: Visitor) -> None
         body = _page(ann_with_page, path).select_one(".section")
         assert body is not None
         for shown in body.select("h2, legend, .field > label, .onoff div > label"):
+            for other in shown.select("[data-kind]:not([data-kind=''])"):
+                other.decompose()
             words = " ".join(shown.text.split())
             group = shown.find_parent("section", attrs={"data-group": True})
             if words not in known | NOT_SETTINGS and group is None and not _is_choice(shown):

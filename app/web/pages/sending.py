@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
-from app.errors import N_, EventrError
+from app.errors import N_, EventrError, InvalidError
 from app.models.accounts.user import Notice
 from app.models.reading.targets import DeliveryState, Occasion, TargetKind
 from app.web import forms
@@ -19,17 +20,56 @@ from app.web.view.render import render_page
 bp = Blueprint("sending", __name__)
 
 PAGE = "/settings/sending"
-#: Each kind of service: its name, what its address is, and what its secret is.
-KINDS: dict[TargetKind, tuple[str, str, str]] = {
-    TargetKind.WEBHOOK: (
+
+
+class KindWords(NamedTuple):
+    """What a kind of service is, and what to enter for it."""
+
+    name: str
+    about: str
+    address: str
+    secret: str
+    secret_hint: str
+
+
+_SERVER = N_("The address of your server.")
+_TOKEN, _TOKEN_OPTIONAL = N_("Access token"), N_("Access token (optional)")
+KINDS: dict[TargetKind, KindWords] = {
+    TargetKind.WEBHOOK: KindWords(
         N_("Webhook"),
-        N_("any address that takes JSON"),
-        N_("optional, signs each message"),
+        N_("Each entry goes to an address of yours, as JSON."),
+        N_("Any address that accepts JSON."),
+        N_("Secret (optional)"),
+        N_("Signs each message, so that the receiver knows who sent it."),
     ),
-    TargetKind.NTFY: ("ntfy", N_("the address of a topic"), N_("optional, an access token")),
-    TargetKind.GOTIFY: ("Gotify", N_("the address of the server"), N_("the token of an application")),
-    TargetKind.READECK: ("Readeck", N_("the address of the server"), N_("an API token")),
-    TargetKind.LINKDING: ("Linkding", N_("the address of the server"), N_("an API token")),
+    TargetKind.NTFY: KindWords(
+        "ntfy",
+        N_("Each entry becomes a notification on your phone or computer."),
+        N_("The address of a topic, such as https://ntfy.sh/my-topic."),
+        _TOKEN_OPTIONAL,
+        N_("Only for topics that need a login."),
+    ),
+    TargetKind.GOTIFY: KindWords(
+        "Gotify",
+        N_("Each entry becomes a notification from your own server."),
+        _SERVER,
+        _TOKEN,
+        N_("Of an application: in Gotify, under “Apps”."),
+    ),
+    TargetKind.READECK: KindWords(
+        "Readeck",
+        N_("The page of each entry is kept, to be read later."),
+        _SERVER,
+        _TOKEN,
+        N_("In Readeck, under “API tokens” of your profile."),
+    ),
+    TargetKind.LINKDING: KindWords(
+        "Linkding",
+        N_("The page of each entry becomes a bookmark."),
+        _SERVER,
+        _TOKEN,
+        N_("In Linkding, under “Integrations” of the settings."),
+    ),
 }
 #: The sentences of error words; others are HTTP statuses.
 _ERRORS: dict[str, str] = {
@@ -44,7 +84,7 @@ _ERRORS: dict[str, str] = {
 _STATES = {
     DeliveryState.WAITING: N_("waiting"),
     DeliveryState.SENT: N_("sent"),
-    DeliveryState.FAILED: N_("not sent"),
+    DeliveryState.FAILED: N_("failed"),
 }
 _OCCASIONS = {
     Occasion.RULE: N_("by a rule"),
@@ -57,7 +97,7 @@ _OCCASIONS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NewTarget:
-    kind: str = declare_text(max=16, one_of=tuple(kind.value for kind in TargetKind))
+    kind: str = declare_text(max=16, one_of=("", *(kind.value for kind in TargetKind)))
     address: str = declare_text(max=4096, default="")
     secret: str = declare_text(max=2048, default="")
     name: str = declare_text(max=256, default="")
@@ -104,7 +144,7 @@ def _show(error: EventrError | None = None, typed: NewTarget | None = None) -> s
         occasions=_OCCASIONS,
         describe=describe_error,
         error=error,
-        typed=typed or NewTarget(kind=TargetKind.WEBHOOK.value),
+        typed=typed or NewTarget(kind=""),
     )
 
 
@@ -114,6 +154,8 @@ def add() -> Response | tuple[str, int]:
     form = forms.read_form(request, NewTarget)
     chosen = {Occasion.STAR: form.star, Occasion.SHARE: form.share}
     try:
+        if not form.kind:
+            raise InvalidError("Choose a service.", field="kind")
         target = get_services().sending.add(
             get_actor(),
             TargetKind(form.kind),

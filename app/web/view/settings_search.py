@@ -130,6 +130,7 @@ SETTINGS: tuple[Setting, ...] = (
         "/settings/rules",
         ("rules", N_("Rules"), (N_("filters"), N_("hide entries"), N_("highlight"))),
         ("rules-file", N_("Rules as a file"), ("JSON",)),
+        ("f-rules-file", N_("Add rules from a file"), ()),
     ),
     *_on(
         "/settings/sending",
@@ -137,7 +138,7 @@ SETTINGS: tuple[Setting, ...] = (
         ("new-service", N_("Add a service"), (N_("integrations"),)),
         ("f-kind", N_("Service"), ()),
         ("f-address", N_("Address"), ()),
-        ("f-secret", N_("Secret"), (N_("Access token"),)),
+        ("f-secret", N_("Access token"), (N_("Secret"),)),
         ("s-star", N_("Send entries when I star them"), ()),
         ("s-share", N_("Send entries when I share them"), ()),
     ),
