@@ -434,7 +434,7 @@ FEED_FIXES: dict[str, str] = {
         "wait for Eventr to retry."
     ),
     "dns_failed": N_("Check whether the site has moved, then change the address below."),
-    "connect_failed": N_("Wait for Eventr to retry. If this goes on for days, the site may be gone."),
+    "connect_failed": N_("Nothing to do yet. If this goes on for days, the site may be gone or have moved."),
     "tls_failed": N_(
         "Only the site's owner can fix this. If you trust the network, try the address with http://."
     ),
@@ -584,7 +584,7 @@ def _status_sentence(status: str) -> str:
         case "429":
             return N_("The site is limiting requests (HTTP 429), so Eventr checks it less often now.")
         case _ if status.startswith("5"):
-            return N_("The site has an internal error (HTTP %(status)s). Eventr will retry later.")
+            return N_("The site has an internal error (HTTP %(status)s).")
         case _:
             return N_("The site responded with HTTP %(status)s.")
 
@@ -609,7 +609,7 @@ def get_feed_fix(code: str) -> str:
         case "429":
             return N_("Nothing to do. Eventr is already checking this feed less often.")
         case _ if status.startswith("5"):
-            return N_("Wait for Eventr to retry. If this goes on for days, the site may be gone.")
+            return FEED_FIXES["connect_failed"]
         case _:
             return N_("Open the address in a browser. If it doesn't work there, change the address below.")
 

@@ -63,10 +63,62 @@ def test_settings_are_above_health_and_fit(
     page.locator("#fetching > summary").click()
     assert not is_wide(page)
     expect(page.get_by_label("User agent")).to_be_visible()
-    page.get_by_role("button", name="Save").first.click()
+    expect(page.locator("#folders-chosen")).to_have_text(re.compile("Mine, News|News, Mine"))
+    page.reload()
     expect(page.locator("#folders-chosen")).to_have_text(re.compile("Mine, News|News, Mine"))
     expect(page.get_by_role("switch", name="Hide from")).to_be_checked()
     assert not is_wide(page)
+
+
+def test_each_change_of_a_feed_is_saved_at_once(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann")
+    page.goto(f"/feeds/{feed_id}")
+    save = page.locator("#edit").get_by_role("button", name="Save")
+    expect(save).to_be_hidden()
+    for act in (
+        lambda: page.get_by_role("switch", name="Hide from").check(),
+        lambda: page.get_by_label("Entries to show").select_option("25"),
+        lambda: page.locator(".one-of").get_by_text("List", exact=True).click(),
+    ):
+        act()
+        expect(page.locator("#saved")).to_have_text("Saved")
+        expect(page.locator("#saved span")).to_be_in_viewport()
+        page.locator("#saved").evaluate("(place) => place.replaceChildren()")
+    name = page.get_by_label("Name", exact=True)
+    name.fill("My favourite")
+    name.press("Enter")
+    expect(page.locator("#feed-name")).to_have_text("My favourite")
+    # A new folder is chosen at once, and its field is free for another.
+    page.locator(".pick > summary").click()
+    page.get_by_label("New folder").fill("Mine")
+    page.get_by_label("New folder").press("Enter")
+    expect(page.get_by_role("checkbox", name="Mine")).to_be_checked()
+    expect(page.get_by_label("New folder")).to_have_value("")
+    page.get_by_role("checkbox", name="Mine").uncheck()
+    expect(page.locator("#folders-chosen")).to_have_text("No folder")
+    mine = site.services.subscriptions.get(ann, feed_id)
+    assert (mine.title, mine.folder_ids, mine.keep_newest) == ("My favourite", (), 25)
+    page.reload()
+    expect(page.get_by_role("radio", name="List")).to_be_checked()
+    expect(page.get_by_role("switch", name="Hide from")).to_be_checked()
+
+
+def test_the_menu_of_a_feed_leads_to_what_is_folded(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann")
+    page.goto(f"/feeds/{feed_id}")
+    menu = page.locator(".actions > .menu")
+    for line, shown in (
+        ("Change address", page.get_by_label("Feed address")),
+        ("Login and fetching", page.get_by_label("User name")),
+        ("Unsubscribe from", page.get_by_role("button", name="Unsubscribe", exact=True)),
+    ):
+        expect(shown).to_be_hidden()
+        menu.locator("summary").click()
+        menu.get_by_role("link", name=line).click()
+        expect(shown).to_be_in_viewport()
+        expect(menu.locator(".menu-box")).to_be_hidden()
 
 
 def test_a_found_feed_takes_the_place_of_a_broken_one(site: Site, visit: Visit, ann: Actor) -> None:
@@ -76,10 +128,10 @@ def test_a_found_feed_takes_the_place_of_a_broken_one(site: Site, visit: Visit, 
     find(site, "https://blog.example/", FOUND)
     page = visit(login="ann")
     page.goto(f"/read/feed/{feed_id}")
-    page.get_by_role("button", name="Look for its feed").click()
+    page.get_by_role("button", name="Find its new address").click()
     expect(page.locator("#found")).to_contain_text("The blog")
     # Again, in place.
-    page.get_by_role("button", name="Look for its feed").click()
+    page.get_by_role("button", name="Find its new address").click()
     expect(page.locator("#found form")).to_have_count(1)
     page.get_by_role("button", name="Use this feed instead").click()
     expect(page.locator(".facts")).to_contain_text(FOUND.url)

@@ -76,11 +76,11 @@ def test_every_failure_offers_to_look_for_the_feed(
 ) -> None:
     places = (f"/feeds/{feed_id}", "/subscriptions", f"/read/feed/{feed_id}")
     for place in places:
-        assert "Look for its feed" not in ann.get(place).text, place
+        assert "Find its new address" not in ann.get(place).text, place
     break_feed(db, feed_id)
     for place in places:
         page = ann.get(place).text
-        assert "Look for its feed" in page, place
+        assert "Find its new address" in page, place
         assert f'action="/feeds/{feed_id}/find"' in page, place
 
 
@@ -169,7 +169,7 @@ def test_a_notification_of_a_failing_feed_leads_to_another_one(ann: Visitor, db:
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error_since": since}})
     page = lxml.html.fromstring(ann.get("/notifications").text)
     (form,) = page.xpath(f"//li//form[@action='/feeds/{feed_id}/find']")
-    assert "Look for its feed" in form.text_content()
+    assert "Find its new address" in form.text_content()
     assert ann.post(f"/feeds/{feed_id}/find", {}).status_code == 200
 
 
@@ -383,7 +383,7 @@ def test_entries_are_marked_as_read_after_the_chosen_days(
     pull(services, [feed_id], {"https://blog.example/feed": rss("Blog", [("One", "<p>x</p>")])})
     ann.post(f"/feeds/{feed_id}/edit", {"read_after": "5"})
     page = ann.get(f"/feeds/{feed_id}").text
-    assert '<option value="5" selected>after 5 days</option>' in page, "set through REST"
+    assert '<option value="5" selected>After 5 days</option>' in page, "set through REST"
     later = clock.now() + dt.timedelta(days=5, hours=1)
     with clock.set_source(lambda: later):
         assert services.auto_read.run(0, seconds=60.0)["entries"] == 1

@@ -536,4 +536,4 @@ def test_feeds_of_failures_are_looked_for_where_they_may_be(services: Services, 
         "/add",
     ]
     assert 'name="address" value="http://walled.example/"' in page
-    assert page.count("Look for its feed") == 3
+    assert page.count("Find its new address") == 2

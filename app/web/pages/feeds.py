@@ -181,8 +181,8 @@ def _load(feed_id: int) -> dict[str, Any]:
 
 
 @bp.post("/feeds/<int:feed_id>/edit")
-def update_feed(feed_id: int) -> Response:
-    """Change a feed's title, folders or view."""
+def update_feed(feed_id: int) -> str | Response:
+    """Change a feed's title, folders or view; on its page, each change is saved at once."""
     form, actor, services = forms.read_form(request, Edit), get_actor(), get_services()
     services.subscriptions.get(actor, feed_id)  # no folder for a feed that isn't theirs
     folders = form.folder
@@ -204,7 +204,15 @@ def update_feed(feed_id: int) -> Response:
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
     if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:
         services.stream_views.set(actor, ref, preferences, {"view": form.view})
-    return _here(feed_id, _("Saved"))
+    if get_fragment_id() != "saved":
+        return _here(feed_id, _("Saved"))
+    return render_page(
+        "parts/feed_saved.html",
+        mine=services.subscriptions.get(actor, feed_id),
+        feed=services.subscriptions.get_feed(actor, feed_id),
+        folders=services.folders.list_folders(actor),
+        is_new_folder=bool(new_folder),
+    )
 
 
 @bp.post("/feeds/<int:feed_id>/find")
