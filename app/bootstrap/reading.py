@@ -26,6 +26,7 @@ from app.services.reading.statistics import StatisticsService
 from app.services.reading.stories import StoryService
 from app.services.reading.stream_views import StreamViewService
 from app.services.reading.tags import TagService
+from app.services.reading.wider_searches import WiderSearches
 
 
 class ReadingServices(EntryServices, NotificationServices, MediaServices):
@@ -42,6 +43,11 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
         """Completions and corrections of the names in a search."""
         g = self.gateways
         return SearchSuggestions(g.subscriptions, g.streams, g.folders, g.tags)
+
+    @lazy
+    def wider_searches(self) -> WiderSearches:
+        """What a search that found nothing would find without one of its parts."""
+        return WiderSearches(self.reading)
 
     @lazy
     def reading(self) -> ReadingService:

@@ -523,7 +523,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("search-typing", "/search", _type_search),
     Screen("search-typed-name", "/search?q=art", _type_name),
     Screen("search-near", "/search?q=art+feed:gloem"),
-    Screen("search-empty", "/search?q=title:nowhere"),
+    Screen("search-empty", "/search?q=japan+art+tag:nowhere"),
     Screen("help", "/read/all", _help),
     Screen("help-page", "/help/keys"),
     Screen("two-strokes", "/read/all", _two_strokes),

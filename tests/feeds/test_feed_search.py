@@ -74,6 +74,36 @@ def test_feeds_are_found_by_title_host_description_and_headline(
     assert _find(services, dora, " ?! ") == []
 
 
+def test_matches_show_their_newest_headlines_with_one_query(
+    services: Services, readers: list[Actor], db: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *people, dora = readers
+    lines = [f"Quokka {number}" for number in range(5)]
+    first = _read(services, "https://one.example.org/feed", "Animals of the west", people, *lines)
+    _read(services, "https://two.example.org/feed", "Animals of the east", people, "Wombats")
+    _index(services)
+    mapper, asked = services.gateways.feed_search._words, []
+    find = mapper.find_headlines
+    monkeypatch.setattr(mapper, "find_headlines", lambda *what: (asked.append(what), find(*what))[1])
+    shown = {one.title: one.headlines for one in services.feed_search.find(dora, "animals")}
+    newest = db.entries.find({"feed_id": first}).sort("seq", -1).limit(3)
+    assert shown["Animals of the west"] == tuple(entry["title"] for entry in newest)
+    assert shown["Animals of the east"] == ("Wombats",)
+    assert len(asked) == 1
+
+
+def test_a_feed_whose_facts_are_its_readers_own_shows_no_headlines(
+    services: Services, readers: list[Actor]
+) -> None:
+    """A feed of a starter pack that too few people read to be found outside it."""
+    pack = services.feed_search._list_pack_feeds()[0]
+    _read(services, pack.url, "From a pack", readers[:1], "Read by one only")
+    by = {one.url: one for one in services.feed_search.find(readers[3], " ".join(pack.words.title))}
+    assert by[pack.url].headlines == ()
+    mine = {one.url: one for one in services.feed_search.find(readers[0], " ".join(pack.words.title))}
+    assert mine[pack.url].headlines == ("Read by one only",)
+
+
 def test_a_whole_word_is_found_among_many_longer_ones(
     services: Services, readers: list[Actor], db: Any
 ) -> None:
@@ -326,7 +356,9 @@ def test_small_numbers_of_readers_are_not_shown(services: Services, readers: lis
     _index(services)
     (found,) = services.feed_search.find(readers[3], "quokka")
     assert found == FoundByWords(
-        url, "Quokka", found.site_url, feed_id=found.feed_id, readers=0, mine=False, about=found.about
+        *(url, "Quokka", found.site_url, found.about),
+        feed_id=found.feed_id,
+        headlines=("Nothing new",),
     )
     (mine,) = services.feed_search.find(readers[0], "quokka")
     assert mine.mine

@@ -19,6 +19,7 @@ from app.models.reading.search import (
     TermField,
     decode_query,
     encode_query,
+    list_widenings,
     normalise_query,
     parse_query,
 )
@@ -169,3 +170,37 @@ def test_spans_of_text_without_spaces_are_its_pairs(text: str, spans: list[str])
 )
 def test_words(text: str, found: list[str]) -> None:
     assert split_words(text) == found
+
+
+@pytest.mark.parametrize(
+    ("query", "wider"),
+    [
+        ("rose", []),
+        ("title:rose", [("title:", "rose")]),
+        ("rose tag:old", [("tag:old", "rose"), ("rose", "tag:old")]),
+        (
+            'rose "old garden" -thorn',
+            [
+                ("-thorn", 'rose "old garden"'),
+                ("rose", '"old garden" -thorn'),
+                ('"old garden"', "rose -thorn"),
+                ("", "rose"),
+                ("", '"old garden"'),
+            ],
+        ),
+        ("rose rose", [("rose", "rose")]),
+        ("author:mann is:unread", [("author:", "mann is:unread"), ("is:unread", "author:mann")]),
+        ('by:"thomas mann" x', [("by:", '"thomas mann" x'), ("x", 'by:"thomas mann"'), ("", "x")]),
+        ("-title:rose tulip", [("-title:rose", "tulip"), ("tulip", "-title:rose")]),
+        ("before:soon", []),
+        ("", []),
+    ],
+)
+def test_a_query_is_widened_by_leaving_out_one_part(query: str, wider: list[tuple[str, str]]) -> None:
+    assert [(one.without, one.query) for one in list_widenings(query)] == wider
+
+
+@given(st.text(max_size=300))
+def test_widening_never_fails(query: str) -> None:
+    for one in list_widenings(query):
+        assert not parse_query(one.query).is_empty

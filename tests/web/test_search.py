@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import lxml.html
 import pytest
 
 from app import clock
@@ -127,8 +128,15 @@ def test_another_form_of_a_word_is_marked_and_shown(ann: Visitor, services: Serv
 def test_nothing_found_offers_to_widen(ann: Visitor, garden: Actor) -> None:
     page = ann.get("/search?q=rose+feed:nowhere", follow_redirects=True)
     assert "No results" in page.text
-    assert "/search?q=rose" in page.text
-    assert "Search only for:" in page.text
+    (wider,) = lxml.html.fromstring(page.text).xpath("//ul[@class='wider']//a")
+    assert wider.get("href") == "/search?q=rose"
+    assert wider.text_content() == "Without feed:nowhere: 2 entries"
+    assert wider.find("code").text == "feed:nowhere"
+    only = ann.get("/search?q=spring+xyz+tulips", follow_redirects=True).text
+    lines = lxml.html.fromstring(only).xpath("//ul[@class='wider']//a")
+    assert [line.text_content() for line in lines] == ["Only spring: 1 entry", "Only tulips: 1 entry"]
+    script = ann.get("/search?q=rose+tag:%3Cb%3E", follow_redirects=True).text
+    assert '<code dir="auto">tag:&lt;b&gt;</code>' in script
     # Beside an empty list there is nothing to select.
     assert "No entry selected" not in page.text
     assert "No entry selected" in ann.get("/search?q=rose", follow_redirects=True).text

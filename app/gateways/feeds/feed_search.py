@@ -33,6 +33,8 @@ from app.models.reading.tokenizer import fold_text
 
 #: Feeds of the index that are compared with a query, and those of the best that are checked and shown.
 CANDIDATES, CHECKED, SHOWN = 100, 40, 20
+#: Headlines shown of each.
+SHOWN_HEADLINES = 3
 #: Feeds that the index reads at once, and headlines of each.
 BATCH, HEADLINES = 200, 20
 #: Readers who must have given a folder the same name, so that nobody's own word for a feed is found.
@@ -88,10 +90,14 @@ class FeedSearchGateway:
         shown = sorted((k for k, rate in rates.items() if rate), key=lambda k: (-rates[k], k))[:SHOWN]
         ids = [known[key].id for key in shown if key in known]
         mine = {s.feed_id for s in self._subscriptions.find_by_user(user_id, ids)} if ids else set()
-        return [
+        found = [
             self._describe(known.get(key), packed.get(key), mine, findable=key in findable, admin=admin)
             for key in shown
         ]
+        last_seqs = {feed.id: feed.last_seq for feed in known.values()}
+        open_ids = [one.feed_id for one in found if one.feed_id is not None]
+        lines = self._words.find_headlines({i: last_seqs[i] for i in open_ids}, SHOWN_HEADLINES)
+        return [dataclasses.replace(one, headlines=tuple(lines.get(one.feed_id or 0, ()))) for one in found]
 
     def _match(self, query: Sequence[str]) -> list[FeedWords]:
         if not self._min_readers:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection as Items
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from bson.int64 import Int64
@@ -47,7 +47,7 @@ _OPEN: Final[Doc] = {
 _FEED: Final = dict.fromkeys(
     (
         *("url", "url_key", "title", "site_url", "description", "subscribers", "error", "changed_at"),
-        *("last_entry_at", "icon_blob"),
+        *("last_entry_at", "icon_blob", "last_seq"),
     ),
     1,
 )
@@ -86,6 +86,25 @@ class FeedWordsMapper:
         """Return the titles of a feed's last entries, the newest first."""
         found = self._entries.find({"feed_id": feed_id}, {"_id": 0, "title": 1})
         return [doc.get("title") or "" for doc in found.sort("seq", DESCENDING).limit(limit)]
+
+    @translate_errors
+    def find_headlines(self, last_seqs: Mapping[int, int], limit: int) -> dict[int, list[str]]:
+        """Return the headlines of feeds' last entries by one statement, by feed, the newest first.
+
+        Args:
+            last_seqs: feed → number of its last entry.
+            limit: numbers per feed; the entries of some may be gone.
+        """
+        ranges = [{"feed_id": f, "seq": {"$gt": last - limit, "$lte": last}} for f, last in last_seqs.items()]
+        if not ranges:
+            return {}
+        fields = {"_id": 0, "feed_id": 1, "seq": 1, "title": 1, "excerpt": 1}
+        found: dict[int, list[str]] = {}
+        entries = self._entries.find({"$or": ranges}, fields, batch_size=limit * len(ranges) + 1).hint("seq")
+        for doc in sorted(entries, key=lambda doc: -doc["seq"]):
+            if line := doc.get("title") or doc.get("excerpt"):
+                found.setdefault(doc["feed_id"], []).append(line)
+        return found
 
     @translate_errors
     def find_open_readers(self, feed_ids: Sequence[int]) -> dict[int, set[int]]:
@@ -231,4 +250,5 @@ def _parse_feed(doc: Doc) -> FindableFeed:
         changed_at=doc.get("changed_at"),
         newest=doc.get("last_entry_at"),
         icon=build_icon_path(icon) if icon else None,
+        last_seq=doc.get("last_seq", 0),
     )

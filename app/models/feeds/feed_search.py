@@ -77,7 +77,8 @@ class FindableFeed:
 
     Attributes:
         readers: the number of all its subscribers.
-        changed_at: when it last brought news. newest: the time of its newest entry.
+        changed_at: when it last brought news. newest: the time of its newest entry, whose number is
+            ``last_seq``.
         icon: the path of its icon on this server.
     """
 
@@ -92,6 +93,7 @@ class FindableFeed:
     changed_at: dt.datetime | None
     newest: dt.datetime | None
     icon: str | None
+    last_seq: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class FoundByWords:
         feed_id: None: this server doesn't have it yet.
         readers: the number of its readers here, 0 if few. mine: whether the requester is one.
         icon: the path of its icon on this server.
+        headlines: of its newest entries, the newest first.
     """
 
     url: str
@@ -131,6 +134,7 @@ class FoundByWords:
     readers: int = 0
     mine: bool = False
     icon: str | None = None
+    headlines: tuple[str, ...] = ()
 
 
 def parse_query(text: str) -> tuple[str, ...]:

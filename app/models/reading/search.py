@@ -142,6 +142,41 @@ def match_parts(text: str) -> list[re.Match[str]]:
     return [m for m in matches if m["phrase"] is not None or m["plain"] or m["name"]]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Widening:
+    """A query that finds more than another one.
+
+    Attributes:
+        without: the part that it leaves out, as typed; empty: it is a part of the other query alone.
+        query: the rest, as typed.
+    """
+
+    without: str
+    query: str
+
+
+def list_widenings(text: str) -> list[Widening]:
+    """Return a query without each of its parts in turn, the filters first; then its terms alone.
+
+    A term that is wanted in the title or of an author isn't left out, but searched for everywhere.
+    """
+    matches = match_parts(text)
+    parts = [match[0] for match in matches]
+    found: list[tuple[bool, Widening]] = []
+    for at, match in enumerate(matches):
+        name = (match["name"] or "").lower()
+        rest = parts[:at] + parts[at + 1 :]
+        if name in _WHERE and not match["minus"]:
+            without, rest = f"{match['name']}:", [*parts[:at], match[0].partition(":")[2], *parts[at + 1 :]]
+        else:
+            without = match[0]
+        found.append((not (name or match["minus"]), Widening(without, " ".join(filter(None, rest)))))
+    ordered = [one for _is_term, one in sorted(found, key=lambda pair: pair[0])]
+    alone = [Widening("", m[0]) for m in matches if not (m["name"] or m["minus"])] if len(parts) > 1 else []
+    unique = {one.query: one for one in reversed([*ordered, *alone]) if not parse_query(one.query).is_empty}
+    return [one for one in (*ordered, *alone) if unique.get(one.query) is one]
+
+
 class _Reader:
     """Collects the parts of one query."""
 

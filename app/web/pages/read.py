@@ -17,6 +17,7 @@ from app.models.reading.stream_view import EXPANDED, FIELDS, LIST, StreamView
 from app.models.reading.suggestions import Suggestion
 from app.models.reading.tag import SavedSearch
 from app.services.reading.full_texts import describe_failure
+from app.services.reading.wider_searches import WiderSearch
 from app.web import forms
 from app.web.context import get_actor, get_services, get_user
 from app.web.errors import is_json_wanted
@@ -255,6 +256,7 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         **box,
         "saved_search": _find_saved(ref),
         "near_queries": _find_near(ref),
+        "wider_queries": _find_wider(ref, page),
         **_states(ref, look, page),
         "has_feeds": has_feeds(tree),
         "has_unread": bool(tree.unread),
@@ -274,6 +276,13 @@ def _find_saved(ref: StreamRef) -> SavedSearch | None:
 def _find_near(ref: StreamRef) -> Sequence[Suggestion]:
     """Return a search with names that nearly match, if it has one that nothing matches."""
     return get_services().search_suggestions.find_corrections(get_actor(), ref.query) if ref.query else ()
+
+
+def _find_wider(ref: StreamRef, page: Page) -> Sequence[WiderSearch]:
+    """Return what a search that found nothing would find without one of its parts."""
+    if ref.kind is not StreamKind.SEARCH or page.rows or page.cursor:
+        return ()
+    return get_services().wider_searches.find_wider(get_actor(), ref.query)
 
 
 def _list_groups(ref: StreamRef, tree: Tree, page: Page) -> list[Group] | None:

@@ -1,19 +1,15 @@
-"""Highlights search terms in lists, explains ignored parts of a query, and suggests wider queries."""
+"""Highlights search terms in lists, and explains ignored parts of a query."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 
 from flask_babel import gettext as _
 from markupsafe import Markup
 
-from app.models.reading.search import NoteReason, QueryNote, SearchQuery, Term, TermField, is_at, parse_query
+from app.models.reading.search import NoteReason, QueryNote, Term, TermField, is_at
 from app.models.reading.stream import SearchSummary, StreamKind, StreamRef
 from app.models.reading.tokenizer import find_word_spans
-
-#: Number of wider queries to suggest.
-WIDER = 3
 
 
 def highlight_terms(text: str, search: SearchSummary | None, where: str = "") -> str:
@@ -89,16 +85,3 @@ def explain_note(note: QueryNote) -> str:
 def build_search_ref(query: str) -> str:
     """Return the text form of the stream of a query."""
     return str(StreamRef(StreamKind.SEARCH, query=query))
-
-
-def widen_query(text: str) -> list[str]:
-    """Return queries that find more than this one.
-
-    With filters, suggest the words without the filters. With words only, suggest each of the first few alone.
-    """
-    query = parse_query(text)
-    parts = [f'"{" ".join(term.words)}"' if len(term.words) > 1 else term.words[0] for term in query.terms]
-    plain = SearchQuery(tuple(Term(term.words) for term in query.terms))
-    if query != dataclasses.replace(plain, notes=query.notes):
-        return [" ".join(parts)] if parts else []
-    return parts[:WIDER] if len(parts) > 1 else []

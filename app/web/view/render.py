@@ -132,7 +132,6 @@ def install(app: Flask, tree_cache: int) -> None:
         thumb=pictures.show_thumb,
         sign_picture=pictures.sign_picture,
         search_ref=highlight.build_search_ref,
-        widened=highlight.widen_query,
     )
     env.filters.update(
         ago=present.format_ago,
