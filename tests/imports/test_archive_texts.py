@@ -330,7 +330,7 @@ def test_texts_beyond_the_limit_end_no_pull(
     services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway, "TEXTS_MAX", 2 * len(LONG) + 5)
-    monkeypatch.setattr(pulls, "STORED_MAX", 1200)
+    monkeypatch.setattr(pulls, "STORED_MAX", 1500)
     items = [Item("gone", number, starred=True) for number in range(5)]
     wire.app = Request.application(Miniflux({"gone": ""}, items, text=LONG))
     found = pulled(services, alice, PullKind.MINIFLUX, wire, fetcher)

@@ -682,7 +682,7 @@ MINIFLUX = {
             "user_id": 1,
             "feed_id": 1,
             "status": status,
-            "hash": "x",
+            "hash": f"{number:064x}",
             "title": f"a {number}",
             "url": f"{HOST}/a/{number}",
             "published_at": "2024-03-01T09:20:00Z",

@@ -40,6 +40,12 @@ def answer(body: Any, status: int = 200, **headers: str) -> Response:
     return Response(json.dumps(body), status, headers, content_type="application/json")
 
 
+def read_item_id(text: str) -> int:
+    """Return the number of an item of Google Reader's interface, from its long form or its short one."""
+    long = text.startswith("tag:google.com,2005:reader/item/")
+    return int(text.rpartition("/")[2], 16) if long else int(text)
+
+
 @dataclasses.dataclass
 class OtherReader:
     """What an account has; :attr:`refuse` may answer a request in its place.
@@ -168,7 +174,7 @@ class FreshRSS(OtherReader):
 
     def _stream_items_contents(self, request: Request) -> Response:
         assert request.method == "POST"
-        rows = [self._item(int(i)) for i in request.form.getlist("i")]
+        rows = [self._item(read_item_id(i)) for i in request.form.getlist("i")]
         return answer({"id": "user/-/state/com.google/reading-list", "updated": 1, "items": rows})
 
     def _item(self, number: int) -> dict[str, Any]:

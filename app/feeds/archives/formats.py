@@ -42,6 +42,7 @@ from app.feeds.archives.values import (
     replace_halves,
 )
 from app.models.imports.archives import ArchiveKind, SavedEntry
+from app.models.imports.opml import MINIFLUX_ROOT
 from app.models.reading.notes import (
     CONTEXT_MAX,
     EXACT_MAX,
@@ -61,8 +62,6 @@ _READ, _UNREAD, _STARRED = (f"user/-/state/com.google/{state}" for state in ("re
 LABEL: Final = "user/-/label/"
 #: Some programs write the number of the user.
 _USER = re.compile(r"user/[^/]{1,64}/")
-#: Ids that the program gave to its own rows.
-_OWN_ID: Final = "tag:google.com,2005:reader/item/"
 
 
 class Format(enum.StrEnum):
@@ -175,7 +174,8 @@ def read_google_item(row: dict[str, Any]) -> SavedEntry:
     own = get_text(row.get("id"))
     return SavedEntry(
         _unescape(get_address(origin.get("feedUrl"))),
-        get_text(row.get("guid")) or ("" if own.startswith(_OWN_ID) else own),
+        # No feed knows the program's own id, but it tells entries with one link apart.
+        get_text(row.get("guid")) or own,
         _first_link(row, "canonical") or _first_link(row, "alternate"),
         _STARRED in categories,
         True if _READ in categories else False if _UNREAD in categories else None,
@@ -393,20 +393,32 @@ def _iter_miniflux(source: Readable) -> Iterator[SavedEntry]:
     return map(read_miniflux_entry, iter_rows(source))
 
 
+#: Status of an entry → whether it is read. Until 2.2, the history that was cleared is listed as removed.
+_MINIFLUX_READ: Final = {"read": True, "unread": False, "removed": True}
+
+
 def read_miniflux_entry(row: dict[str, Any]) -> SavedEntry:
     """Return an entry of Miniflux's API."""
     feed, status = get_dict(row.get("feed")), row.get("status")
     return SavedEntry(
         get_address(feed.get("feed_url")),
-        "",
+        get_text(row.get("hash")),
         get_address(row.get("url")),
-        row.get("starred") is True,
-        {"read": True, "unread": False}.get(status) if isinstance(status, str) else None,
+        # Starring is the last change of most starred entries; the interface has no other time of it.
+        row.get("starred") is True and (read_time(row.get("changed_at")) or True),
+        _MINIFLUX_READ.get(status) if isinstance(status, str) else None,
         feed_title=get_text(feed.get("title")),
+        feed_folders=read_miniflux_folders(feed),
         title=get_text(row.get("title")),
         at=read_time(row.get("published_at")),
         html=get_markup(row.get("content")),
     )
+
+
+def read_miniflux_folders(feed: dict[str, Any]) -> tuple[str, ...]:
+    """Return the path of the folder that a feed of Miniflux's API is in; empty: in none."""
+    folder = get_text(get_dict(feed.get("category")).get("title"))
+    return (folder,) if folder and folder != MINIFLUX_ROOT else ()
 
 
 # -- Eventr, and Feedbin, whose list of stars has the same name

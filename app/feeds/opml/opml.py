@@ -24,7 +24,7 @@ from app.feeds.parse.charset import to_utf8
 from app.feeds.parse.repair import repair, strip_prolog
 from app.feeds.safe_xml import build_safe_parser
 from app.feeds.urls import normalise_address
-from app.models.imports.opml import AddressFault, Outline, SubscriptionList
+from app.models.imports.opml import MINIFLUX, MINIFLUX_ROOT, AddressFault, Outline, SubscriptionList
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
 #: Root elements of feeds.
@@ -94,9 +94,18 @@ def read(body: bytes, limits: Limits = Limits(), policy: Policy | None = None) -
         # libxml2 doesn't count the lines before the first element.
         cut = text[: len(text) - len(strip_prolog(text))].count(b"\n")
         reader.read_other_list(root, cut)
-    return SubscriptionList(
+    found = SubscriptionList(
         _title(root), tuple(reader.feeds), reader.list_folders(), reader.outlines, repaired
     )
+    return _drop_root(found) if found.title == MINIFLUX else found
+
+
+def _drop_root(found: SubscriptionList) -> SubscriptionList:
+    """Return a list of Miniflux without the folder of feeds that are in none."""
+    root = (MINIFLUX_ROOT,)
+    feeds = (dataclasses.replace(f, folders=()) if f.folders == root else f for f in found.feeds)
+    folders = tuple(path for path in found.folders if path != root)
+    return dataclasses.replace(found, feeds=tuple(feeds), folders=folders)
 
 
 def _unpack(body: bytes, limits: Limits) -> bytes:

@@ -18,7 +18,7 @@ from app.feeds.fetch.address_policy import check_headers
 from app.feeds.readers.steps import REFUSED, Fields, Steps, ask, check, drop_text, read_object
 from app.models.feeds.fetched import FetchRequest
 from app.models.imports.archives import SavedEntry
-from app.models.imports.opml import Outline, SubscriptionList
+from app.models.imports.opml import MINIFLUX_ROOT, Outline, SubscriptionList
 from app.models.imports.pulls import Login, PulledPage
 
 _STARRED, _READING = "user/-/state/com.google/starred", "user/-/state/com.google/reading-list"
@@ -27,6 +27,8 @@ _FRESHRSS: Final = "/api/greader.php"
 #: What may stand behind the interface's address if it was copied from elsewhere.
 _TAILS: Final = ("/accounts/ClientLogin", "/reader/api/0", "/reader")
 _FEED: Final = "feed/"
+#: An id in its long form, which all servers read alike. Miniflux 2.2 reads the short one as hexadecimal.
+_LONG_ID: Final = "tag:google.com,2005:reader/item/%016x"
 #: Most labels that are read one by one.
 _LABELS_MAX: Final = 500
 #: Last items of a page that a cursor names. Longest id of an item, and continuation, characters.
@@ -75,9 +77,10 @@ class GoogleReader:
         for row in map(get_dict, rows):
             stream = get_text(row.get("id"))
             url = get_address(row.get("url")) or get_address(stream.removeprefix(_FEED))
-            names = tuple(filter(None, map(_read_label, get_list(row.get("categories")))))
-            urls[stream], folders[stream] = url, frozenset(names)
+            categories = get_list(row.get("categories"))
+            urls[stream], folders[stream] = url, frozenset(filter(None, map(_read_label, categories)))
             if url:
+                names = [name for one in categories if not _is_no_folder(one) and (name := _read_label(one))]
                 title = get_text(row.get("title"))
                 feeds += [Outline(url, title, folders=(name,)) for name in names] or [Outline(url, title)]
         self._feeds, self._folders = urls, folders
@@ -130,7 +133,7 @@ class GoogleReader:
             following = "\n".join((begin, *ids[: -_ANCHORS - 1 : -1]))
         if not ids:
             return PulledPage((), "", 0)
-        form = [*(("i", one) for one in ids), *([("T", self._token)] if self._token else [])]
+        form = [*(("i", _lengthen_id(one)) for one in ids), *([("T", self._token)] if self._token else [])]
         rows = get_list(read_object((yield self._ask("stream/items/contents", form=form))).get("items"))
         found = filter(None, (self._read(get_dict(row)) for row in rows))
         # What the person kept came with its text in an earlier stage.
@@ -163,6 +166,17 @@ class GoogleReader:
             tags=tuple(name for name in entry.tags if name not in folders),
         )
         return found if url or found.is_kept else None
+
+
+def _is_no_folder(category: object) -> bool:
+    """Return whether a category is the one of Miniflux for feeds in no folder; other servers name no type."""
+    return get_dict(category).get("type") == "folder" and _read_label(category) == MINIFLUX_ROOT
+
+
+def _lengthen_id(one: str) -> str:
+    """Return the long form of an item's id; ids that aren't decimal numbers of 63 bits stay."""
+    is_short = one.isascii() and one.isdecimal() and int(one) < 1 << 63
+    return _LONG_ID % int(one) if is_short else one
 
 
 def _read_label(category: object) -> str:

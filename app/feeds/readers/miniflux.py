@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from app.errors import N_
-from app.feeds.archives.formats import read_miniflux_entry
+from app.feeds.archives.formats import read_miniflux_entry, read_miniflux_folders
 from app.feeds.archives.values import get_address, get_dict, get_list, get_text
 from app.feeds.readers.steps import Steps, ask, check, drop_text, read_json, read_object
 from app.models.feeds.fetched import FetchRequest
-from app.models.imports.opml import Outline, SubscriptionList
+from app.models.imports.opml import MINIFLUX, Outline, SubscriptionList
 from app.models.imports.pulls import Login, PulledPage
 
 _STARRED, _ALL = "starred", "all"
-#: The category that every user has; its feeds are in no folder.
-_NO_FOLDER: Final = "All"
 _REFUSED: Final = N_(
     "%(host)s refused this token. Make a new one in Miniflux under Settings → API Keys, and enter it here."
 )
@@ -38,11 +36,9 @@ class MinifluxReader:
         feeds = []
         for row in map(get_dict, get_list(read_json(fetched))):
             if url := get_address(row.get("feed_url")):
-                folder = get_text(get_dict(row.get("category")).get("title"))
-                path = (folder,) if folder and folder != _NO_FOLDER else ()
-                feeds.append(Outline(url, get_text(row.get("title")), folders=path))
+                feeds.append(Outline(url, get_text(row.get("title")), folders=read_miniflux_folders(row)))
         folders = tuple(dict.fromkeys(feed.folders for feed in feeds if feed.folders))
-        return SubscriptionList("Miniflux", tuple(feeds), folders, len(feeds))
+        return SubscriptionList(MINIFLUX, tuple(feeds), folders, len(feeds))
 
     def read_page(self, stage: str, cursor: str, size: int) -> Steps[PulledPage]:
         """Return the entries before the one that the cursor names."""

@@ -24,12 +24,12 @@ from app.errors import EventrError, InvalidError, NotFoundError, TooLargeError
 from app.feeds.archives.archive import is_archive, open_archive
 from app.feeds.archives.formats import HEAD
 from app.feeds.archives.unpack import Limits, build_damage_error
-from app.feeds.entry_hashes import fold_scheme, list_possible_hashes
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.html.text import cut_html
 from app.feeds.opml import opml
 from app.feeds.urls import hash_url
 from app.gateways.imports.imports import PREVIEW_KEPT, ImportGateway
+from app.gateways.imports.matching import match_entries
 from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.reading.changes import ChangeGateway
@@ -38,7 +38,7 @@ from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
 from app.gateways.reading.tags import TagGateway
-from app.mappers.feeds.entries import EntryLink, EntryMapper
+from app.mappers.feeds.entries import EntryMapper
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.imports import ImportMapper
 from app.mappers.mongo.cells import Cells
@@ -201,24 +201,33 @@ class ArchiveGateway:
             TooLargeError: there are too many feeds.
         """
         found, counts = _collect(entries, self._limits.entries if limit is None else limit)
-        titles = {entry.feed_url: entry.feed_title for entry in found.values() if entry.feed_url}
-        subscriptions = self._join(lists, titles)
+        feeds = {
+            entry.feed_url: Outline(entry.feed_url, entry.feed_title, folders=entry.feed_folders)
+            for entry in found.values()
+            if entry.feed_url
+        }
+        subscriptions = self._join(lists, feeds.values())
         marks = sorted(self._rows(found.values()), key=lambda row: row.feed)
         counts[MarkCount.WAITING] = len(marks)
         return ArchiveContents(subscriptions, marks, {str(name): n for name, n in counts.items() if n})
 
-    def _join(self, lists: Sequence[SubscriptionList], titles: Mapping[str, str]) -> SubscriptionList:
+    def _join(self, lists: Sequence[SubscriptionList], named: Iterable[Outline]) -> SubscriptionList:
         """Return one list of all feeds.
+
+        Args:
+            named: the feeds that entries name.
 
         Raises:
             TooLargeError: it has too many.
         """
         feeds = [feed for one in lists for feed in one.feeds]
         have = {hash_url(opml.resolve_address(feed.url, self._policy)[0]) for feed in feeds}
-        feeds += [Outline(url, title) for url, title in titles.items() if hash_url(url) not in have]
+        more = [feed for feed in named if hash_url(feed.url) not in have]
+        feeds += more
         if len(feeds) > (limit := self._opml_limits.max_outlines):
             raise TooLargeError("This archive has more than %(limit)s feeds.", limit=limit)
         folders = dict.fromkeys(path for one in lists for path in one.folders)
+        folders |= dict.fromkeys(feed.folders for feed in more if feed.folders)
         title = next((one.title for one in lists if one.title), "")
         note = next((one.repaired for one in lists if one.repaired), None)
         return SubscriptionList(title, tuple(feeds), tuple(folders), len(feeds), note)
@@ -433,7 +442,8 @@ class ArchiveGateway:
         found: list[tuple[EntryKey, SavedEntry]] = []
         for feed_id, entries in by_feed.items():
             if feed_id:
-                found += _match(feed_id, self._links.find_links(feed_id), entries)
+                pairs = match_entries(self._links.find_links(feed_id), entries)
+                found += [(EntryKey(link.id, feed_id, link.seq, 0), entry) for link, entry in pairs]
         matched = {id(entry) for _, entry in found}
         left = [entry for entries in by_feed.values() for entry in entries if id(entry) not in matched]
         # The feed no longer has what the person kept: its page is saved instead.
@@ -565,7 +575,8 @@ def _collect(
     found: dict[tuple[str, str], SavedEntry] = {}
     counts, room = Counter[MarkCount](), TextRoom()
     for entry in entries:
-        name = entry.feed_url, entry.guid or entry.link
+        # Entries of a feed may share a link; saved pages are their links.
+        name = entry.feed_url, (entry.guid or entry.link if entry.feed_url else entry.link or entry.guid)
         if not name[1] or not (entry.is_marked or not entry.feed_url):
             continue
         if (known := found.get(name)) is not None:
@@ -589,20 +600,3 @@ def _merge(one: SavedEntry, other: SavedEntry) -> SavedEntry:
         quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes)))[:QUOTES_MAX],
         html=one.html or other.html,
     )
-
-
-def _match(
-    feed_id: int, links: Sequence[EntryLink], entries: Sequence[SavedEntry]
-) -> list[tuple[EntryKey, SavedEntry]]:
-    """Return the entries that a feed has, by their guid, else by their link."""
-    by_guid = {link.guid_hash: link for link in links}
-    by_url = {fold_scheme(link.url): link for link in links if link.url}
-    found: dict[int, tuple[EntryKey, SavedEntry]] = {}
-    for entry in entries:
-        hashes = list_possible_hashes(entry.guid, entry.link)
-        link = next((by_guid[one] for one in hashes if one in by_guid), None)
-        if link is None and entry.link:
-            link = by_url.get(fold_scheme(entry.link))
-        if link is not None:
-            found.setdefault(link.id, (EntryKey(link.id, feed_id, link.seq, 0), entry))
-    return list(found.values())

@@ -52,7 +52,7 @@ _LENGTH = {"feed_id": 1, "length": 1, **_OF}
 _HTML = {"feed_id": 1, "body": 1, "content": 1, "summary": 1, "raw": 1}
 _CHANGE = tuple(f.name for f in dataclasses.fields(EntryChange))
 _OUTLINE = {"_id": 0, "seq": 1, "guid_hash": 1, "at": 1, "url": 1, "title": 1}
-_LINK = {"seq": 1, "guid_hash": 1, "url": 1}
+_LINK = {"seq": 1, "guid_hash": 1, "url": 1, "title": 1, "published": 1}
 #: The fields that a reader sees.
 _SAYS = ("title", "url", "author", "image", "body", "enclosures", "remote")
 _SAID = dict.fromkeys(("guid_hash", *_SAYS), 1)
@@ -99,6 +99,8 @@ class EntryLink(NamedTuple):
     seq: int
     guid_hash: bytes
     url: str
+    title: str = ""
+    published: dt.datetime | None = None
 
 
 class UniqueIndex(enum.StrEnum):
@@ -574,13 +576,13 @@ class EntryMapper:
     def find_links(self, feed_id: int) -> list[EntryLink]:
         """Return the identifying fields of all entries of a feed, ascending by number."""
         found = self._entries.find({"feed_id": feed_id}, _LINK, batch_size=BATCH).sort("seq")
-        return [EntryLink(d["_id"], d["seq"], bytes(d["guid_hash"]), d.get("url") or "") for d in found]
+        return [_read_link(doc) for doc in found]
 
     @translate_errors
     def find_newest_links(self, feed_id: int, limit: int) -> list[EntryLink]:
         """Return the identifying fields of the newest entries of a feed, the newest first."""
         found = self._entries.find({"feed_id": feed_id}, _LINK).sort("seq", -1).limit(limit)
-        return [EntryLink(d["_id"], d["seq"], bytes(d["guid_hash"]), d.get("url") or "") for d in found]
+        return [_read_link(doc) for doc in found]
 
     @translate_errors
     def change_star_count(self, feed_id: int, entry_id: int, delta: int, session: Session) -> bool:
@@ -641,6 +643,17 @@ class EntryMapper:
         others: Doc = {"_id": {"$nin": list(spared)}} if spared else {}
         query = {"feed_id": feed_id, "seq": {"$lt": seq}, "stars": {"$not": {"$gt": 0}}, **others}
         return self._entries.delete_many(query).deleted_count
+
+
+def _read_link(doc: Doc) -> EntryLink:
+    return EntryLink(
+        doc["_id"],
+        doc["seq"],
+        bytes(doc["guid_hash"]),
+        doc.get("url") or "",
+        doc.get("title") or "",
+        doc.get("published"),
+    )
 
 
 def _taken(pattern: Doc) -> UniqueIndex:

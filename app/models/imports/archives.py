@@ -38,7 +38,7 @@ class SavedEntry:
         starred: when it was starred, or True.
         read: None: the archive doesn't say.
         tags: names as written.
-        feed_title: title of its feed.
+        feed_title: title of its feed. feed_folders: path of the folder around it.
         title: its own title, for a saved page.
         at: when it was saved, or published.
         note: what the person wrote about it.
@@ -53,6 +53,7 @@ class SavedEntry:
     read: bool | None = None
     tags: tuple[str, ...] = ()
     feed_title: str = ""
+    feed_folders: tuple[str, ...] = dataclasses.field(default=(), compare=False, kw_only=True)
     title: str = dataclasses.field(default="", compare=False)
     at: dt.datetime | None = dataclasses.field(default=None, compare=False)
     note: str = ""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
+#: The program that lists feeds outside of all folders in a folder, and the folder's name.
+MINIFLUX, MINIFLUX_ROOT = "Miniflux", "All"
+
 
 class AddressFault(NamedTuple):
     """Why an address can never be fetched: word and detail of a :class:`app.errors.FetchError`."""
