@@ -98,6 +98,25 @@ def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site
     assert [f.name for f in site.services.folders.list_folders(actor)] == ["Everything"]
 
 
+def test_a_server_has_only_the_fields_of_its_kind(visit: Callable[..., Page], site: Site) -> None:
+    add_user(site.services)
+    page = visit(login="ann")
+    page.goto("/imports/server")
+    address, name, secret = (page.locator(f"#f-{one}") for one in ("address", "name", "secret"))
+    label = page.locator('label[for="f-secret"]')
+    for kind, shown, words in (
+        ("FreshRSS", (True, True), "Password, or password for apps"),
+        ("Miniflux", (True, False), "API key"),
+        ("NewsBlur", (False, True), "Password"),
+    ):
+        page.get_by_role("radio", name=kind).check()
+        assert (address.is_visible(), name.is_visible()) == shown, kind
+        expect(label).to_have_text(words, use_inner_text=True)
+    secret.fill("key-17")
+    page.get_by_role("button", name="Show Password").click()
+    expect(secret).to_have_attribute("type", "text")
+
+
 def test_page_of_an_archive_becomes_its_preview(visit: Callable[..., Page], site: Site) -> None:
     actor = add_user(site.services, "ann")
     body = archives.freshrss({"a": ("News",)}, [archives.google_item("a", 1, starred=True)], {})

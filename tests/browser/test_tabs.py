@@ -20,6 +20,8 @@ OTHERS = {
     "/read/following": "/read/all",
     "/search?q=words": "/search",
     "/imports": "/add",
+    "/save": "/add",
+    "/compose": "/people",
     "/discover": "/people",
     "/settings/account": "/settings",
     "/notifications": "/settings",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import lxml.html
 import pytest
 
+from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from tests.support.importing import unreadable
@@ -37,8 +39,14 @@ def test_a_server_is_named_and_its_import_shows_how_far_it_is(
     assert "1,240" in page
     assert "isn't answering" not in page
     assert "unencrypted" not in page
-    db.imports.update_one({"_id": found.id}, {"$set": {"pull.problem": "timeout"}})
-    assert "isn't answering" in ann.get(f"/imports/{found.id}").text
+    due = clock.now() + dt.timedelta(minutes=4, seconds=30)
+    db.imports.update_one({"_id": found.id}, {"$set": {"pull.problem": "timeout", "pull.due": due}})
+    waiting = ann.get(f"/imports/{found.id}").text
+    assert "Waiting for rss.example.org" in waiting
+    assert "isn't answering at the moment. Next try in 4 min" in waiting
+    assert "Reading the other server…" not in waiting
+    db.imports.update_one({"_id": found.id}, {"$set": {"pull.due": clock.now()}})
+    assert "Eventr is trying again now." in ann.get(f"/imports/{found.id}").text
     assert "key-17" not in page
     assert ann.get(f"/api/imports/{found.id}").json["entries"] == 1240
 
@@ -90,4 +98,6 @@ def test_wrong_fields_are_explained_and_the_secret_isnt_sent_back(
     assert answer.status_code == 400
     assert said in answer.text
     assert "key-17" not in answer.text
+    secret = lxml.html.fromstring(answer.text).get_element_by_id("h-secret").text_content()
+    assert secret == "Enter it again." or said in secret
     assert services.imports.list_recent(reader) == []

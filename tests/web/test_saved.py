@@ -16,6 +16,7 @@ PAGE = "https://magazine.example/roofs"
 def _read(form: Tag) -> dict[str, str]:
     """Return the fields of a form, without its token."""
     fields = {str(one["name"]): str(one.get("value", "")) for one in form.select("input")}
+    fields |= {str(one["name"]): one.text for one in form.select("textarea")}
     return {name: value for name, value in fields.items() if name != "csrf_token"}
 
 
@@ -38,6 +39,7 @@ def test_bookmarklet_opens_the_filled_form(ann: Visitor) -> None:
     form = filled.select_one('form[action="/save"]')
     assert form is not None
     assert _read(form) == query
+    assert filled.select_one('textarea[name="text"]')
     assert not filled.select('a[href^="javascript:"]')
 
 

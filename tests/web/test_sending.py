@@ -66,18 +66,21 @@ def test_an_entry_is_sent_from_its_menu(ann: Visitor, actor: Actor, services: Se
     feed_id = subscribe(services, actor)
     bring(services, feed_id, "Climate")
     (entry,) = services.mappers.entries.find_range(feed_id, 0, 1 << 40, 10)
+    assert "Add a service" in ann.get(f"/entries/{entry.id}/send").text
     assert f'href="/entries/{entry.id}/send"' in ann.get(f"/read/feed/{feed_id}?entry={entry.id}").text
     assert "any services yet" in ann.get(f"/entries/{entry.id}/send").text
     ann.post(PAGE, {"kind": "webhook", "address": "https://hook.example/in", "name": "Mine"})
     (target,) = services.sending.list_targets(actor)
     page = ann.get(f"/entries/{entry.id}/send").text
     assert "Mine" in page
+    assert 'Webhook · <bdi dir="ltr">hook.example</bdi></p>' in page
+    assert f'href="/entries/{entry.id}"' in page.partition("<h1>")[0]
     answer = ann.post(f"/entries/{entry.id}/send", {"target": str(target.id)})
     assert answer.location == f"/entries/{entry.id}"
     # A second press within a minute is the same request.
     ann.post(f"/entries/{entry.id}/send", {"target": str(target.id)})
     assert len(services.sending.list_deliveries(actor)) <= 2
-    assert "waiting" in ann.get(f"/entries/{entry.id}/send").text
+    assert "hook.example</bdi> · waiting " in ann.get(f"/entries/{entry.id}/send").text
     assert f'href="/entries/{entry.id}"' in ann.get(PAGE).text
 
 

@@ -188,7 +188,9 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None, *, de
         )
     if found.state in (ImportState.READING, ImportState.UNREADABLE):
         fault = importview.build_fault(found)
-        return render_page("pages/import_reading.html", one=found, error=error or fault)
+        pull = found.pull
+        next_try = pull.due if pull and pull.due > clock.now() else None
+        return render_page("pages/import_reading.html", one=found, error=error or fault, next_try=next_try)
     failures = [] if found.is_active else get_services().imports.list_failures(get_actor(), import_id)
     brought = (
         ImportedFeeds()

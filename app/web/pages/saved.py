@@ -90,7 +90,12 @@ def _show(form: PageForm, error: EventrError | None = None) -> str:
     if form.done is not None:
         article = get_services().reading.get_article(get_actor(), form.done)
     return render_page(
-        "pages/save.html", form=form, error=error, article=article, bookmarklet=make_bookmarklet()
+        "pages/save.html",
+        form=form,
+        error=error,
+        article=article,
+        bookmarklet=make_bookmarklet(),
+        text_max=TEXT_MAX,
     )
 
 

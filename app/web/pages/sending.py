@@ -212,12 +212,16 @@ def _show_entry(entry_id: int, error: EventrError | None = None) -> str:
     services, actor = get_services(), get_actor()
     article = services.reading.get_article(actor, entry_id)
     targets = services.sending.list_targets(actor)
+    deliveries = services.sending.list_deliveries(actor, entry_id)
     return render_page(
         "pages/send.html",
         entry=article.entry,
+        article=article,
         targets=[one for one in targets if one.enabled],
+        kinds=KINDS,
         names={one.id: one.name for one in targets},
-        deliveries=services.sending.list_deliveries(actor, entry_id),
+        deliveries=deliveries,
+        latest={one.target_id: one for one in reversed(deliveries)},
         states=_STATES,
         occasions=_OCCASIONS,
         describe=describe_error,
