@@ -86,7 +86,8 @@ def test_without_scripts_everything_is_a_table_or_a_form(site: Site, visit: Visi
     expect(page.locator(".plot")).to_have_count(6)
     expect(page.locator(".plot").first).to_be_hidden()
     page.get_by_role("link", name="Jobs", exact=True).click()
-    row = page.get_by_role("listitem").filter(has_text=re.compile("^maintenance"))
+    row = page.get_by_role("row").filter(has_text=re.compile("^maintenance"))
+    row.locator("summary").click()
     row.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("Queue maintenance paused")).to_be_visible()
     page.goto(f"/admin/jobs/{dead}")
@@ -134,7 +135,7 @@ def test_a_queue_on_a_phone_shows_its_state_and_no_zeros(site: Site, visit: Visi
     page.goto("/admin")
     rows = page.get_by_role("region", name="Queues").locator("tbody tr")
     idle, paused = rows.filter(has_text="suspects"), rows.filter(has_text="import")
-    assert idle.inner_text().split() == ["suspects", "active"]
+    assert idle.inner_text().split() == ["suspects"]
     assert paused.inner_text().split() == ["import", "paused"]
     # The badge stays on the line of its queue.
     heights = [row.evaluate("(e) => e.offsetHeight") for row in (idle, paused)]
@@ -162,3 +163,34 @@ def test_settings_of_the_server_are_found_while_one_types(visit: Visit, root: st
         page.get_by_role("button", name="Show", exact=True).click()
     expect(rows.filter(has_text="EVENTR_SECRET_KEY")).to_have_count(1)
     expect(page.locator(".settings .changed")).to_have_count(rows.count())
+
+
+def test_a_new_invite_is_shown_at_once_with_a_button_to_copy_it(visit: Visit, root: str) -> None:
+    page = visit(login=root, size=PHONE)
+    page.goto("/admin/users")
+    page.get_by_role("button", name="Create invite link").click()
+    link = page.get_by_label("Invite link")
+    expect(link).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Copy")).to_be_in_viewport()
+    expect(page.get_by_role("navigation", name="Admin").locator("[aria-current]")).to_have_text("Users")
+
+
+def test_failed_jobs_are_before_queues_whose_switches_are_in_a_menu(
+    site: Site, visit: Visit, root: str
+) -> None:
+    _fill(site.services)
+    page = visit(login=root)
+    page.goto("/admin/jobs")
+    titles = page.locator("main h2").all_inner_texts()
+    assert titles.index("Failed jobs") < titles.index("Running") < titles.index("Queues")
+    table = page.get_by_role("region", name="Queues")
+    expect(table.get_by_role("button", name="Drain")).to_have_count(0)
+    for row in (table.locator("tbody tr").first, table.locator("tbody tr").last):
+        row.locator(".menu > summary").click()
+        button = row.get_by_role("button", name="Drain")
+        expect(button).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(button).to_be_hidden()
+    row.locator(".menu > summary").click()
+    button.click()
+    expect(row.get_by_text("draining")).to_be_visible()

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import redis
+from bs4 import BeautifulSoup
 
 from app import clock, create_app
 from app.bootstrap.services import Services, build
@@ -123,6 +124,8 @@ def test_feeds_are_listed_by_what_is_wrong_with_them(services: Services, root: V
         for name in ("show=never", "show=errors", "q=ONE.ex", "q=two", "show=popular", "show=dead")
     }
     assert [name for name, there in shown.items() if there] == ["show=never", "q=ONE.ex", "show=popular"]
+    assert "one.example" in root.get(f"/admin/feeds?q={feed_id}").text
+    assert root.get(f"/admin/feeds?q={'9' * 40}").status_code == 200
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
     page = root.get("/admin/feeds?show=dead&word=gone").text
     assert "one.example" in page
@@ -213,6 +216,7 @@ def test_dead_tasks_are_seen_tried_again_and_forgotten(
     detail = root.get(f"/admin/jobs/{first}").text
     assert "key 1" in detail
     assert "BadJobError" in detail
+    assert "The job returned an unexpected result." in detail
     assert root.get("/admin/jobs/nothing").status_code == 404
     assert root.post("/admin/jobs/dead/retry", {"job": first}).status_code == 303
     assert services.engine.load_engine().dead == 2
@@ -292,6 +296,11 @@ def test_J06_texts_among_arguments_are_not_shown(services: Services, root: Visit
     ticket = services.jobs.enqueue(Job(Task.DISCOVER, args, Queue.DISCOVERY))
     page = root.get(f"/admin/jobs/{ticket.id}").text
     assert "geheim" not in page
+    facts = BeautifulSoup(page, "lxml").select_one(".facts")
+    assert facts
+    assert facts.select_one("a[href='/admin/feeds?q=7']")
+    assert not facts.select("a[href$='=14'], a[href$='=3'] ~ a[href$='=3']"), "a number of ids, and an hour"
+    page = facts.text
     assert "key …; feed_ids 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 … (14); hour 3" in page
 
 

@@ -26,6 +26,8 @@ _FIELDS = dict.fromkeys(
 )
 #: Feeds with a slow fetch that are compared, those with the latest one first.
 _SLOW_READ = 1000
+#: Longer numbers can't be ids.
+_ID_DIGITS = 18
 #: Polled feeds: neither merged feeds nor shared streams.
 _OURS: Doc = {"merged_into": None, "kind": FeedKind.WEB.value}
 _IN_ERROR: Doc = {"error": {"$type": "string"}}
@@ -38,6 +40,14 @@ _MATCHES: dict[FeedFilter, Doc] = {
     FeedFilter.PAUSED: {"paused": True},
     FeedFilter.ORPHANED: {"subscribers": 0, "kind": FeedKind.WEB.value},
 }
+
+
+def _find_text(text: str) -> list[Doc]:
+    """Return the ways in which a feed may match a text: part of its address, or its id."""
+    ways: list[Doc] = [{"url": {"$regex": f"^[^?#]*{re.escape(text)}", "$options": "i"}}]
+    if text.isdecimal() and len(text) <= _ID_DIGITS:
+        ways.append({"_id": int(text)})
+    return ways
 
 
 class FeedListMapper:
@@ -57,7 +67,7 @@ class FeedListMapper:
         if query.word:
             match["error"] = query.word
         if query.text:
-            match["url"] = {"$regex": f"^[^?#]*{re.escape(query.text)}", "$options": "i"}
+            match["$and"] = [{"$or": _find_text(query.text)}]
         popular = query.filter is FeedFilter.POPULAR
         if after is not None:
             match |= _after(after, popular)

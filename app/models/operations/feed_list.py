@@ -37,7 +37,7 @@ class FeedQuery:
 
     Attributes:
         word: error word, "" for any.
-        text: part of an address before its "?", "" for any.
+        text: part of an address before its "?", or an id; "" for any.
         after: cursor of the previous page, "" for the first page.
     """
 

@@ -1,7 +1,6 @@
 // Previews display settings while they are chosen.
+import { bindCopies } from "../copying.js";
 import { show } from "../look-form.js";
-import { toast } from "../toast.js";
-import { t } from "../words.js";
 
 const form = document.querySelector("form[data-preview]");
 
@@ -55,16 +54,4 @@ addEventListener("hashchange", aim);
 if (document.readyState === "complete") begin();
 else addEventListener("load", () => setTimeout(begin));
 
-// Without HTTPS, scripts can't write to the clipboard: then the address is selected, to be copied by hand.
-for (const button of document.querySelectorAll("[data-copy]")) {
-  const field = document.getElementById(button.dataset.copy);
-  button.addEventListener("click", async () => {
-    field.select();
-    try {
-      await navigator.clipboard.writeText(field.value);
-      toast(t("Copied"));
-    } catch {
-      toast(t("Selected. Press Ctrl+C to copy."));
-    }
-  });
-}
+bindCopies();

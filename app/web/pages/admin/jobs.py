@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Iterator
 
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 from flask_babel import ngettext
 
-from app.errors import InvalidError
+from app.errors import N_, InvalidError
 from app.models.accounts.user import Notice
 from app.models.jobs.job_engine import DeadKind
+from app.models.jobs.jobs import State
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
 from app.web.view.render import render_page
 
 bp = Blueprint("jobs", __name__)
+
+STATES = {
+    State.QUEUED: N_("waiting"),
+    State.STARTED: N_("running"),
+    State.SCHEDULED: N_("waiting"),
+    State.FINISHED: N_("finished"),
+    State.FAILED: N_("failed"),
+    State.MISSING: N_("deleted"),
+}
+#: What the errors mean that aren't those of feeds or services.
+FAILURES = {
+    "unexpected": N_("Something unexpected happened in Eventr. The log of the worker says more."),
+    "crashed": N_("The worker process ended while it ran this job."),
+    "bad_arguments": N_("The job was created with values that its task doesn't accept."),
+    "bad_result": N_("The job returned an unexpected result."),
+    "unknown_task": N_("The workers don't know this task. Check that all processes have the same version."),
+}
+#: What the numbers among a job's arguments name → where it is shown.
+_PAGES = {"feed_id": "/admin/feeds?q=", "user_id": "/admin/users/"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +90,27 @@ def show_jobs() -> str:
 @bp.get("/jobs/<job_id>")
 def show_job(job_id: str) -> str:
     """Show one job with the history of its attempts."""
-    return render_page("pages/admin/job.html", job=get_services().operations.get_job(get_actor(), job_id))
+    job = get_services().operations.get_job(get_actor(), job_id)
+    return render_page(
+        "pages/admin/job.html",
+        job=job,
+        about=list(_link_ids(job.about)),
+        sentences={word: _(sentence) for word, sentence in FAILURES.items()},
+        states={state: _(words) for state, words in STATES.items()},
+    )
+
+
+def _link_ids(about: str) -> Iterator[tuple[str, str]]:
+    """Split what a job is about into texts and the addresses of what they name, "" for none."""
+    for number, part in enumerate(about.split("; ") if about else ()):
+        name, _space, values = part.partition(" ")
+        yield ("; " if number else "") + name + " ", ""
+        page = _PAGES.get(name.removesuffix("s"), "")
+        # What follows is the number of those that aren't shown.
+        shown, mark, rest = values.partition(" …")
+        for piece in re.split(r"(\d+)", shown):
+            yield piece, page + piece if page and piece.isdecimal() else ""
+        yield mark + rest, ""
 
 
 @bp.post("/jobs/queues/<any(pause, drain, resume):act>")

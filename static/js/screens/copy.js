@@ -1,0 +1,4 @@
+// Buttons that copy, on pages without other scripts.
+import { bindCopies } from "../copying.js";
+
+bindCopies();
