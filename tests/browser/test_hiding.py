@@ -59,7 +59,8 @@ def test_an_open_entry_is_hidden_from_its_menu(site: Site, visit: Visit, ann: Ac
     expect(page.locator("#entry-title")).to_have_text(titles[1])
     page.locator("#article > .bar .menu:not(.share-menu) > summary").click()
     menu = page.locator("#article > .bar .menu[open]")
-    hide, less = menu.locator("button[data-key=hide]"), menu.get_by_role("link", name="Less like this")
+    hide = menu.locator("button[data-key=hide]")
+    less = menu.get_by_role("link", name="Hide entries like this")
     expect(hide).to_be_visible()
     icons = [one.locator("use").get_attribute("href") for one in (hide, less)]
     assert icons[0] != icons[1], "the same picture for two things"

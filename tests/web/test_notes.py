@@ -108,7 +108,13 @@ def test_notes_are_listed_and_downloaded(ann: Visitor, entry_id: int) -> None:
     ann.post(f"/entries/{entry_id}/note", {"text": "For the trip"})
     page = BeautifulSoup(ann.get("/read/notes").text, "lxml")
     assert page.select_one('a[href="/notes.md"]')
-    assert str(entry_id) in page.decode()
+    row = page.select_one(f'.row[data-id="{entry_id}"] .text')
+    assert row is not None
+    assert row.text == "For the trip"
+    ann.post(f"/entries/{entry_id}/highlights", {"exact": "the rain", "prefix": "", "suffix": ""})
+    row = BeautifulSoup(ann.get("/read/notes").text, "lxml").select_one(f'.row[data-id="{entry_id}"] .text')
+    assert row is not None
+    assert row.text == "“the rain”"
     file = ann.get("/notes.md")
     assert file.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert "attachment" in file.headers["Content-Disposition"]

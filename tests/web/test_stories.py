@@ -58,7 +58,7 @@ def test_copies_can_be_shown_apart_and_as_one_row_again(ann: Visitor, story: dic
     at = f"/read/all?entry={story['Site']}"
     article = ann.get(at).text
     assert _texts(article, "//div[@class='copies small']/span") == ["Also in Planet, <b>List"]
-    assert "Show apart" in article
+    assert "Show as separate entries" in article
     ann.post("/entries/apart", {"entry": story["Site"], "on": "1", "next": at})
     page = ann.get(at).text
     assert len(_texts(page, "//article[contains(@class, 'row')]")) == 3

@@ -28,6 +28,14 @@ _TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
 _LIKED = {"_id": 0, "entry_id": 1, "feed_id": 1, "liked_at": 1}
 _NOTED = {"_id": 0, "entry_id": 1, "feed_id": 1, "noted_at": 1}
 _NOTE = {**_NOTED, "note": 1}
+#: Characters of a passage for a list.
+_SHOWN = 300
+_PASSAGE: Doc = {
+    "_id": 0,
+    "entry_id": 1,
+    "passage": {"$substrCP": [{"$ifNull": [{"$first": "$note.quotes.exact"}, ""]}, 0, _SHOWN]},
+    "text": {"$substrCP": [{"$ifNull": ["$note.text", ""]}, 0, _SHOWN]},
+}
 _MARK: Doc = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "tagged_at", "noted_at"), 1)
 _MARK |= {"liked_at": 1, "_id": 0}
 #: Notes that are read at once.
@@ -337,6 +345,15 @@ class MarkMapper:
         query = {"user_id": user_id, "entry_id": entry_id, "noted_at": {"$type": "date"}}
         doc = self._marks.get(user_id, session).find_one(query, _NOTE, session=session)
         return parse_note(doc) if doc else None
+
+    @translate_errors
+    def find_passages(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, str]:
+        """Return by entry the beginning of a user's first highlighted passage in “”, or of their note."""
+        if not entry_ids:
+            return {}
+        query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "noted_at": {"$type": "date"}}
+        found = self._marks.get(user_id).find(query, _PASSAGE)
+        return {doc["entry_id"]: f"“{doc['passage']}”" if doc["passage"] else doc["text"] for doc in found}
 
     @translate_errors
     def find_notes(self, user_id: int, after: tuple[dt.datetime, int] | None, limit: int) -> list[Note]:

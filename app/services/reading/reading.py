@@ -232,8 +232,8 @@ class ReadingService:
             with_bodies=query.with_bodies,
         )
         newly = self._mark_late(actor, page)
-        if query.ref.kind is StreamKind.SEARCH:
-            return self._finder.add_snippets(page, query.ref)
+        if query.ref.kind in (StreamKind.SEARCH, StreamKind.NOTES):
+            return self._add_passages(actor, query.ref, page)
         if query.ref.kind is StreamKind.TODAY:
             return dataclasses.replace(page, unread=snapshot.total)
         return dataclasses.replace(page, unread=max(0, sum(f.unread for f in feeds.values()) - newly))
@@ -301,8 +301,17 @@ class ReadingService:
         choice = self._stories.get_choice(actor.user_id)
         page = self._pages.make(snapshot, cursor, limit, None, choice=choice, with_bodies=query.with_bodies)
         self._mark_late(actor, page)
-        found = snapshot.ref.kind is StreamKind.SEARCH
-        return self._finder.add_snippets(page, query.ref) if found else page
+        return self._add_passages(actor, query.ref, page)
+
+    def _add_passages(self, actor: Actor, ref: StreamRef, page: Page) -> Page:
+        """Return a page whose rows show what a search found, or the user's notes."""
+        if ref.kind is StreamKind.SEARCH:
+            return self._finder.add_snippets(page, ref)
+        if ref.kind is not StreamKind.NOTES:
+            return page
+        passages = self._notes.marks.find_passages(actor.user_id, [row.id for row in page.rows])
+        rows = (dataclasses.replace(row, excerpt=passages.get(row.id, row.excerpt)) for row in page.rows)
+        return dataclasses.replace(page, rows=tuple(rows))
 
     def _of_stream(self, actor: Actor, ref: StreamRef, *, muted: bool = False) -> Sequence[Subscription]:
         """Return the subscriptions of a stream; ``muted``: include muted people."""

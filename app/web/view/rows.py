@@ -182,7 +182,8 @@ class RowRenderer:
             for one in row.copies[:NAMED]
         ]
         said = escape(_("also in %(feeds)s", feeds="\0")).replace("\0", ", ".join(links))
-        return f'<bdi class="twins">+{len(row.copies)} · {said}</bdi>'
+        more = f" +{len(row.copies) - NAMED}" if len(row.copies) > NAMED else ""
+        return f'<bdi class="twins">{said}{more}</bdi>'
 
     def _source(self, row: EntryRow) -> str:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
