@@ -148,6 +148,7 @@ def _stored_rule(demo: Demo) -> str:
 
 
 def _narrowed(page: Page) -> None:
+    page.locator(".scope summary").click()
     page.locator("[data-narrow]").fill("d")
     expect(page.locator("#scopes li[hidden]").first).to_be_hidden()
 
@@ -220,7 +221,8 @@ def _sendable(demo: Demo) -> str:
 def _made(page: Page) -> None:
     page.locator("form[action$='/apps/password'] .btn").click()
     # Another one each time: in pictures it is always the same.
-    page.locator("#v-secret").evaluate("(code) => { code.textContent = 'k7m2pqxw4znhd93tvbr6ysca'; }")
+    groups = "".join(f"<span>{four}</span>" for four in ("k7m2", "pqxw", "4znh", "d93t", "vbr6", "ysca"))
+    page.locator("#v-secret").evaluate("(code, groups) => { code.innerHTML = groups; }", groups)
     _calm(page)
 
 

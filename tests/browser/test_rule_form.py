@@ -21,6 +21,9 @@ def test_typing_narrows_the_feeds_of_a_rule(site: Site, visit: Visit) -> None:
     rule = site.services.rules.save(ann, Rule(0, "", "cake", (feed_id,), (), star=True))
     page = visit(login="ann")
     page.goto(f"/settings/rules/{rule.id}")
+    summary = page.locator(".scope summary")
+    expect(summary).not_to_have_text("All feeds")
+    summary.click()
     shown = page.locator("#scopes li:visible")
     expect(shown).to_have_count(3)
     field = page.get_by_role("searchbox", name="Find a feed or folder")
@@ -31,12 +34,43 @@ def test_typing_narrows_the_feeds_of_a_rule(site: Site, visit: Visit) -> None:
     # Enter sends nothing.
     field.press("Enter")
     page.get_by_role("checkbox", name="Éclairs").check()
+    expect(summary).to_contain_text("Éclairs")
     field.fill("")
     expect(shown).to_have_count(3)
     page.get_by_role("button", name="Save").click()
     expect(page.locator("#rules")).to_be_visible()
     (kept,) = site.services.rules.list_rules(ann).rules
     assert (kept.feeds, kept.folders) == ((feed_id,), (folders[0].id,))
+
+
+def test_beginnings_of_words_come_first_and_are_marked(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    for name in ("Added", "Éditions", "Red dogs", "Ideas"):
+        site.services.folders.create(ann, name)
+    page = visit(login="ann")
+    page.goto("/settings/rules/new")
+    summary = page.locator(".scope summary")
+    expect(summary).to_have_text("All feeds")
+    summary.click()
+    names = page.locator("#scopes li:visible span")
+    field = page.get_by_role("searchbox", name="Find a feed or folder")
+    field.fill("d")
+    expect(names).to_have_text(["Red dogs", "Added", "Ideas", "Éditions"])
+    field.fill("ed")
+    expect(names).to_have_text(["Éditions", "Added", "Red dogs"])
+    expect(page.locator("#scopes li:visible mark")).to_have_text(["Éd", "ed", "ed"])
+    field.fill("")
+    expect(names).to_have_text(["Added", "Ideas", "Red dogs", "Éditions"])
+    expect(page.locator("#scopes mark")).to_have_count(0)
+
+
+def test_a_press_adds_a_part_to_the_condition(site: Site, visit: Visit) -> None:
+    add_user(site.services)
+    page = visit(login="ann")
+    page.goto("/settings/rules/new?query=cake")
+    page.get_by_role("group", name="Add to the condition").get_by_role("button", name="Author").click()
+    page.keyboard.type("mann")
+    expect(page.locator("#f-query")).to_have_value("cake author:mann")
 
 
 def test_a_rule_is_switched_off_and_moved_in_the_list(site: Site, visit: Visit) -> None:
@@ -59,4 +93,5 @@ def test_a_rule_is_switched_off_and_moved_in_the_list(site: Site, visit: Visit) 
     line.locator(".menu > summary").click()
     line.get_by_role("button", name="Move down").click()
     expect(line).to_contain_text("bread")
+    assert page.evaluate("window.stays")
     assert [rule.id for rule in site.services.rules.list_rules(ann).rules] == [rules[1].id, rules[0].id]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import redis
+from bs4 import BeautifulSoup
 from flask import Flask
 
 from app import clock, logs
@@ -28,13 +29,14 @@ from tests.web.conftest import Visitor
 
 Make = Callable[[], Visitor]
 HERE = Client("192.0.2.7", "NewsFlash/3.0")
-_SECRET = re.compile(r'<code id="v-secret"[^>]*>([^<]+)</code>')
+_SECRET = re.compile(r'<code id="v-secret"[^>]*>(.+?)</code>')
 
 
 def secret_of(page: str) -> str:
     found = _SECRET.search(page)
     assert found, "no secret is shown"
-    return html.unescape(found[1])
+    # A password is shown in groups of four.
+    return html.unescape(re.sub("</?span>", "", found[1]))
 
 
 def make(who: Visitor, name: str = "Phone", **more: str) -> str:
@@ -48,10 +50,12 @@ def test_a_password_is_made_and_shown_with_what_to_type(ann: Visitor, services: 
     assert (done.status_code, done.headers["Cache-Control"]) == (200, "no-store")
     secret = secret_of(done.text)
     assert services.tokens.log_in("ann", secret, HERE).token.name == "Phone"
+    groups = BeautifulSoup(done.text, "lxml").select("#v-secret > span")
+    assert [len(group.text) for group in groups] == [4] * 6
     base = services.settings.own_origin
     for typed in (base, f"{base}/api/greader.php", "ann"):
-        assert f">{typed}</code>" in done.text
-    assert f"{base}/fever/" not in done.text, "it would not be let in there"
+        assert f">{typed}</code>" in done.text.replace("<wbr>", "")
+    assert f"{base}/fever/" not in done.text.replace("<wbr>", ""), "it would not be let in there"
 
 
 @pytest.mark.parametrize(
@@ -274,6 +278,22 @@ def test_every_app_that_people_asked_for_is_there(ann: Visitor) -> None:
         assert f'href="/settings/apps?app={app.slug}#password"' in page
 
 
+@pytest.mark.parametrize(
+    ("agent", "first"), [("Android 15; Pixel", "Android"), ("iPhone; CPU iPhone OS 18_0", "iOS")]
+)
+def test_a_phone_sees_its_own_apps_first(ann: Visitor, agent: str, first: str) -> None:
+    page = BeautifulSoup(
+        ann.get("/settings/apps/clients", headers={"User-Agent": f"Mozilla/5.0 ({agent})"}).text, "lxml"
+    )
+    fits = [
+        first in option.text
+        for option in page.select("#to-app option[value]:not([value='']):not([value=others])")
+    ]
+    assert fits == sorted(fits, reverse=True)
+    assert any(fits)
+    assert not all(fits)
+
+
 def test_every_address_is_one_that_answers(ann: Visitor, services: Services) -> None:
     base = services.settings.own_origin
     allowed = {
@@ -284,7 +304,7 @@ def test_every_address_is_one_that_answers(ann: Visitor, services: Services) -> 
         for way in app.ways:
             mounts = FEVER_MOUNTS if way.protocol is Protocol.FEVER else READER_MOUNTS
             assert way.mount in mounts, app.name
-    page = html.unescape(ann.get("/settings/apps/clients").text)
+    page = html.unescape(ann.get("/settings/apps/clients").text).replace("<wbr>", "")
     shown = set(re.findall(r"https?://[^<\"\s]+", page))
     assert shown <= allowed
     assert base in shown
@@ -320,6 +340,6 @@ def test_the_button_of_an_app_fills_the_form(ann: Visitor) -> None:
 def test_a_fever_password_comes_with_its_address(app: Flask, ann: Visitor, services: Services) -> None:
     done = ann.post("/settings/apps/password", {"name": "Unread", "fever": "1", "app": "unread"})
     base = services.settings.own_origin
-    assert f">{base}/fever/</code>" in done.text
+    assert f">{base}/fever/</code>" in done.text.replace("<wbr>", "")
     without = ann.post("/settings/apps/password", {"name": "Unread", "app": "unread"})
-    assert f">{base}/fever/</code>" not in without.text
+    assert f">{base}/fever/</code>" not in without.text.replace("<wbr>", "")

@@ -104,6 +104,7 @@ def test_the_preview_stores_nothing(ann: Visitor, actor: Actor, services: Servic
     assert preview is not None
     assert "1 of your last 2 entries" in preview.text
     assert [a.text for a in preview.select("li a")] == ["Football now"]
+    assert [mark.text for mark in preview.select("li a mark")] == ["Football"]
     assert page.select_one(f"[name=scope][value='feed/{feed_id}'][checked]")
     assert "full texts" not in preview.text
     assert "full texts of new matches are fetched, at most 100" in (

@@ -21,7 +21,7 @@ from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
 from app.web.pages.settings import render_section
 from app.web.view.qr_code import is_reachable_by_phones
-from app.web.view.reader_apps import APPS, BY_SLUG, Protocol
+from app.web.view.reader_apps import BY_SLUG, Protocol, sort_apps
 from app.web.view.render import render_page
 from app.web.view.views import build_head, iter_folders
 
@@ -229,4 +229,9 @@ def revoke() -> Response:
 @bp.get("/clients")
 def show_clients() -> str:
     """Show the settings for each reading app."""
-    return render_page("pages/settings/clients.html", section="apps", apps=APPS, base=get_web().base_url)
+    return render_page(
+        "pages/settings/clients.html",
+        section="apps",
+        apps=sort_apps(request.user_agent.string),
+        base=get_web().base_url,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import ngettext
@@ -13,8 +13,8 @@ from flask_babel import ngettext
 from app import clock
 from app.errors import ConflictError, EventrError, InvalidError
 from app.models.accounts.user import Notice
-from app.models.reading.rules import ACTIONS, Rule, RulePreview, suggest_conditions
-from app.models.reading.stream import TreeFolder
+from app.models.reading.rules import ACTIONS, Rule, RulePreview, parse_condition, suggest_conditions
+from app.models.reading.stream import SearchSummary, TreeFolder
 from app.services.reading.rules import FILE_MAX
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session
@@ -96,14 +96,24 @@ def _select(scope: Sequence[str], kind: str) -> tuple[int, ...]:
     return tuple(map(int, found))
 
 
-def _find_scopes() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return the actor's folders and feeds, each as its value in the form and its name."""
+class _Scope(NamedTuple):
+    """A folder or feed: its value in the form, its name, and what its icon is drawn from."""
+
+    value: str
+    name: str
+    feed_id: int = 0
+    icon: str | None = None
+
+
+def _find_scopes() -> tuple[list[_Scope], list[_Scope]]:
+    """Return the actor's folders and feeds."""
     tree = get_services().reading.get_tree(get_actor())
-    folders, feeds = list[tuple[str, str]](), {f"{_FEED}{one.feed_id}": one.title for one in tree.feeds}
+    folders, feeds = list[_Scope](), {one.feed_id: one for one in tree.feeds}
     for folder, path in _walk(tree.folders, ""):
-        folders.append((f"{_FOLDER}{folder.id}", path))
-        feeds |= {f"{_FEED}{one.feed_id}": one.title for one in folder.feeds}
-    return folders, sorted(feeds.items(), key=lambda row: row[1].casefold())
+        folders.append(_Scope(f"{_FOLDER}{folder.id}", path))
+        feeds |= {one.feed_id: one for one in folder.feeds}
+    rows = [_Scope(f"{_FEED}{one.feed_id}", one.title, one.feed_id, one.icon) for one in feeds.values()]
+    return folders, sorted(rows, key=lambda row: row.name.casefold())
 
 
 def _walk(folders: Sequence[TreeFolder], above: str) -> Iterator[tuple[TreeFolder, str]]:
@@ -126,7 +136,7 @@ def _show_list(error: EventrError | None = None) -> str:
         "rules",
         rules=rules.rules,
         counts={rule.id: rules.count_hits(rule.id, today) for rule in rules.rules},
-        names=dict([*folders, *feeds]),
+        names={one.value: one.name for one in (*folders, *feeds)},
         targets={one.id: one.name for one in get_services().sending.list_targets(get_actor())},
         run=get_services().rule_runs.find_run(get_actor()),
         error=error,
@@ -177,8 +187,9 @@ def _editor(
         chosen=chosen,
         # Without them, saving could make a rule for one feed a rule for all.
         targets=get_services().sending.list_targets(get_actor()),
-        lost=sorted(chosen - dict([*folders, *feeds]).keys()),
+        lost=sorted(chosen - {one.value for one in (*folders, *feeds)}),
         preview=preview,
+        search=SearchSummary(parse_condition(rule.query).query.terms, ()) if preview else None,
         error=error,
         like=like,
         start=start,

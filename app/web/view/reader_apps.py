@@ -181,3 +181,16 @@ APPS: tuple[ReadingApp, ...] = (
     ),
 )
 BY_SLUG = {app.slug: app for app in APPS}
+
+#: What the browsers of phones call themselves, and the system of the apps that run there.
+_PHONES = {"Android": "Android", "iPhone": "iOS", "iPad": "iOS"}
+
+
+def sort_apps(agent: str) -> list[ReadingApp]:
+    """Return all apps; on a phone, those that run there come first.
+
+    Args:
+        agent: how the browser describes itself.
+    """
+    system = next((system for word, system in _PHONES.items() if word in agent), "")
+    return sorted(APPS, key=lambda app: bool(system) and system not in app.systems)

@@ -16,6 +16,10 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 
+document.getElementById("to-app")?.addEventListener("change", ({ target }) => {
+  if (target.value) location.hash = target.value;
+});
+
 const made = document.getElementById("made");
 if (made) {
   // Reloading this page must neither create another password nor show this one again.
