@@ -221,8 +221,11 @@ def _sendable(demo: Demo) -> str:
 def _made(page: Page) -> None:
     page.locator("form[action$='/apps/password'] .btn").click()
     # Another one each time: in pictures it is always the same.
-    groups = "".join(f"<span>{four}</span>" for four in ("k7m2", "pqxw", "4znh", "d93t", "vbr6", "ysca"))
-    page.locator("#v-secret").evaluate("(code, groups) => { code.innerHTML = groups; }", groups)
+    # As the page does: groups of four, so that the same password is on each picture.
+    page.locator("#v-secret").evaluate(
+        "(code) => [...code.children].forEach((group, i) => {"
+        " group.textContent = 'k7m2pqxw4znhd93tvbr6ysca'.slice(4 * i, 4 * i + 4); })"
+    )
     _calm(page)
 
 
