@@ -344,7 +344,7 @@ def test_a_file_without_feeds_says_so(ann: Visitor) -> None:
 def test_packs_are_shown_chosen_from_and_imported(services: Services, ann: Visitor) -> None:
     page = ann.get("/packs").text
     assert page.count('class="pack"') >= 12
-    assert "New starter pack" not in page
+    assert "New topic" not in page
     assert ann.get("/packs/science").text.count('name="pick"') >= 10
     number = the_import(ann.post("/packs/science/subscribe", {"pick": ["0", "2"]}))
     one = stored(services, number)

@@ -104,7 +104,7 @@ def add() -> Response | tuple[str, int]:
         get_services().packs.add(get_actor(), form.title, form.about, _body() or b"")
     except (InvalidError, TooLargeError, ExistsError) as e:
         return _page(e), e.http_status
-    return _back(_("Starter pack “%(title)s” created", title=form.title))
+    return _back(_("Topic “%(title)s” created", title=form.title))
 
 
 @bp.post("/packs/<slug>")
@@ -116,7 +116,7 @@ def update_pack(slug: str) -> Response | tuple[str, int]:
         get_services().packs.update(get_actor(), slug, form.title, form.about, _body())
     except (InvalidError, TooLargeError) as e:
         return _show(slug, e), e.http_status
-    return _back(_("Starter pack saved"))
+    return _back(_("Topic saved"))
 
 
 @bp.post("/packs/<slug>/remove")
@@ -124,7 +124,7 @@ def remove(slug: str) -> Response:
     """Delete a pack."""
     forms.read_form(request, forms.Empty)
     get_services().packs.remove(get_actor(), slug)
-    return _back(_("Starter pack deleted. People who subscribed to its feeds keep them."))
+    return _back(_("Topic deleted. People who subscribed to its feeds keep them."))
 
 
 def _body() -> bytes | None:

@@ -26,7 +26,7 @@ const PLACES = () => [
   [t("Add a feed"), "/add"],
   [t("Subscriptions"), "/subscriptions"],
   [t("Import and export"), "/imports"],
-  [t("Starter packs"), "/packs"],
+  [t("Topics"), "/packs"],
   [t("Undo history"), "/history"],
   [t("Notifications"), "/notifications"],
   [t("Write a post"), "/compose"],
