@@ -140,7 +140,7 @@ def check_disk(settings: Settings) -> Iterator[CheckResult]:
         return
     word = Severity.OK if usage.free > max(_ROOM, usage.total // 50) else Severity.WARN
     advice = "" if word is Severity.OK else ". Free up space before the databases stop"
-    yield CheckResult("disk", word, f"{usage.free / (1 << 30):.1f} GiB free in {home}{advice}.")
+    yield CheckResult("disk", word, f"{usage.free / 1e9:.1f} GB free in {home}{advice}.")
 
 
 def _short(settings: Settings, space: DiskSpace, where: str) -> CheckResult:

@@ -129,7 +129,7 @@ def test_feeds_are_listed_by_what_is_wrong_with_them(services: Services, root: V
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
     page = root.get("/admin/feeds?show=dead&word=gone").text
     assert "one.example" in page
-    assert "gone (1)" in page
+    assert 'gone <b class="num">1</b>' in page
     assert "one.example" not in root.get("/admin/feeds?show=errors&word=timeout").text
 
 
@@ -568,3 +568,35 @@ def test_what_stands_in_redis_is_not_trusted(services: Services, redis_client: r
     redis_client.hset(redis_keys.UPDATER_STATS, "backlog", "x")
     now = services.engine.load_engine()
     assert (now.managers, now.updater) == ((), None)
+
+
+def test_checks_that_need_attention_are_first_and_counted(root: Visitor) -> None:
+    page = BeautifulSoup(root.get("/admin/settings").text, "lxml")
+    words = [mark["class"][1] for mark in page.select(".checks .mark")]
+    wrong = [word for word in words if word != "ok"]
+    assert wrong, "no queue manager runs in tests"
+    assert words[: len(wrong)] == sorted(wrong), "fail, then warn, then ok"
+    note = page.select_one(".note:has(+ .checks)")
+    assert note
+    assert f"{len(wrong)} of {len(words)} checks" in note.text
+
+
+def test_feeds_are_filtered_by_links_with_counts_that_keep_the_search(
+    services: Services, root: Visitor, db: Any
+) -> None:
+    feed_id = _feed(services)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3}})
+    links = _list_facets(root, "/admin/feeds?q=one")
+    chosen = links["With errors 1"]
+    assert "Any error" in _list_facets(root, chosen)
+    word = _list_facets(root, chosen)["gone 1"]
+    page = root.get(word).text
+    assert "one.example" in page
+    field = BeautifulSoup(page, "lxml").select_one("#f-q")
+    assert field
+    assert field["value"] == "one", word
+
+
+def _list_facets(root: Visitor, path: str) -> dict[str, str]:
+    page = BeautifulSoup(root.get(path).text, "lxml")
+    return {" ".join(link.text.split()): str(link["href"]) for link in page.select(".facet")}

@@ -95,7 +95,7 @@ PROBES: tuple[Probe, ...] = (
         (
             ("nginx", f"merge_slashes on;\n{_WHOLE}"),
             ("Apache", f'MergeSlashes On\nProxyPass "/" "http://{_BACKEND}/" nocanon'),
-            ("Caddy", f"reverse_proxy {_BACKEND}  # no handle_path, no uri"),
+            ("Caddy", f"# no handle_path, no uri\nreverse_proxy {_BACKEND}"),
         ),
     ),
     Probe(
@@ -110,7 +110,7 @@ PROBES: tuple[Probe, ...] = (
         (
             ("nginx", _WHOLE),
             ("Apache", _NOCANON),
-            ("Caddy", f"reverse_proxy {_BACKEND}  # no handle_path, no uri"),
+            ("Caddy", f"# no handle_path, no uri\nreverse_proxy {_BACKEND}"),
         ),
     ),
     Probe(
@@ -122,7 +122,7 @@ PROBES: tuple[Probe, ...] = (
         (
             ("nginx", _WHOLE),
             ("Apache", "RewriteEngine Off"),
-            ("Caddy", f"reverse_proxy {_BACKEND}  # no rewrite"),
+            ("Caddy", f"# no rewrite\nreverse_proxy {_BACKEND}"),
         ),
     ),
     Probe(
@@ -134,7 +134,7 @@ PROBES: tuple[Probe, ...] = (
         (
             ("nginx", "proxy_set_header Authorization $http_authorization;\nauth_basic off;"),
             ("Apache", '<Location "/">\n    AuthType None\n    Require all granted\n</Location>'),
-            ("Caddy", f"reverse_proxy {_BACKEND}  # no basic_auth"),
+            ("Caddy", f"# no basic_auth\nreverse_proxy {_BACKEND}"),
         ),
         headers=(("Authorization", AUTHORIZATION),),
         by_hand=False,
@@ -196,7 +196,7 @@ PROBES: tuple[Probe, ...] = (
         (
             ("nginx", "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;"),
             ("Apache", "ProxyAddHeaders On"),
-            ("Caddy", f"reverse_proxy {_BACKEND}  # no trusted_proxies"),
+            ("Caddy", f"# no trusted_proxies\nreverse_proxy {_BACKEND}"),
         ),
         headers=(("X-Forwarded-For", FORGED),),
         by_hand=False,

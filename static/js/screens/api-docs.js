@@ -1,4 +1,6 @@
 // Trying the API on its page: a form per operation, created when it is opened. The token stays in its field.
+import { bindCopyButtons } from "../copy-text.js";
+
 const place = document.querySelector(".api");
 const words = place.dataset;
 const token = document.getElementById("api-token");
@@ -93,3 +95,5 @@ function goal() {
 document.querySelector(".api-token").hidden = false;
 addEventListener("hashchange", goal);
 goal();
+
+bindCopyButtons();

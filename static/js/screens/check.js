@@ -1,4 +1,6 @@
 // Runs the proxy self-test; all texts are in the page.
+import { bindCopyButtons } from "../copy-text.js";
+
 const PATIENCE = 20000;
 const verdict = document.getElementById("verdict");
 
@@ -53,3 +55,5 @@ async function run() {
 }
 
 run();
+
+bindCopyButtons();

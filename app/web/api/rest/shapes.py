@@ -45,13 +45,16 @@ Opaque = Annotated[
     str, Meta(max_length=8192, description="The value from the previous response. Don't interpret it.")
 ]
 Limit = Annotated[int, Meta(ge=1, le=1000, description="Number of items per page.")]
+_STREAMS: Final = (
+    "`today` (unread, from the last 24 hours), `all`, `following`, `starred`, `notes`, "
+    "`recent` (by the time of reading), `shares` (your own), `feed:ID`, `folder:ID`, `tag:ID`, or "
+    "`search` with a query `q`."
+)
 StreamName = Annotated[
     str,
     Meta(
         pattern=r"^(today|all|following|starred|notes|recent|shares|search|(feed|folder|tag):[1-9][0-9]{0,15})$",
-        description="`today` (unread, from the last 24 hours), `all`, `following`, `starred`, `notes`, "
-        "`recent` (by the time of reading), `shares` (your own), `feed:ID`, `folder:ID`, `tag:ID`, or "
-        "`search` with a query `q`.",
+        description=_STREAMS,
     ),
 ]
 Name = Annotated[str, Meta(min_length=1, max_length=64)]
@@ -74,7 +77,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "file_id": (Id, FILE, "ID of one of your files."),
     "discovery_id": (Id, DISCOVERY, "ID from the response that started the search."),
     "page_id": (Id, PAGE, "ID from the response that started reading the page."),
-    "stream": (StreamName, "all", "A list of entries."),
+    "stream": (StreamName, "all", f"A list of entries: {_STREAMS}"),
     "slug": (Slug, PACK, "Name of the starter pack in addresses."),
     "name": (Name, PERSON, "User name of a person on this server."),
 }

@@ -45,7 +45,11 @@ from app.web.view.undo import restore_token
 TAG = "Streams"
 Snapshot = Annotated[str, Meta(max_length=128, description="The value from a page of this stream.")]
 Words = Annotated[
-    str, Meta(max_length=4 * QUERY_MAX, description="Search query; only for the stream `search`.")
+    str,
+    Meta(
+        max_length=4 * QUERY_MAX,
+        description="Search query, such as `japan` or `title:japan`; only for the stream `search`.",
+    ),
 ]
 
 

@@ -9,6 +9,7 @@ from flask import Blueprint, request
 from flask_babel import gettext as _
 
 from app.errors import N_
+from app.models.operations.check_result import CheckResult, Severity
 from app.web import forms
 from app.web.context import get_actor, get_services, get_web
 from app.web.forms import declare_text
@@ -20,6 +21,8 @@ CHANGED = "changed"
 #: Which settings are shown.
 FILTERS = {"": N_("All settings"), CHANGED: N_("Changed from default")}
 ROWS_ID = "found-rows"
+#: What needs attention is first.
+_ORDER = (Severity.FAIL, Severity.WARN, Severity.OK)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ def show_server() -> str:
         return render_page("parts/server_settings.html", rows=rows)
     return render_page(
         "pages/admin/machine.html",
-        findings=machine.run_checks(get_actor()),
+        findings=sorted(machine.run_checks(get_actor()), key=_rank),
         versions=machine.list_versions(get_actor()),
         conflicts=machine.find_write_conflicts(get_actor()),
         crawls=get_services().crawls.get_figures(get_actor()),
@@ -48,6 +51,10 @@ def show_server() -> str:
         filters={value: _(words) for value, words in FILTERS.items()},
         is_plain=is_plain_http,
     )
+
+
+def _rank(found: CheckResult) -> tuple[int, str]:
+    return _ORDER.index(found.word), found.check
 
 
 def is_plain_http() -> bool:
