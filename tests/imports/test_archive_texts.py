@@ -24,7 +24,7 @@ from app.models.imports.archives import SavedEntry
 from app.models.imports.imports import ImportState
 from app.models.imports.pulls import Login, PulledPage, PullKind
 from app.models.reading.entry import Entry
-from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.services.imports import pulls
 from tests.feeds.test_sanitize import vectors
 from tests.imports import archives as samples
@@ -232,6 +232,52 @@ def test_page_replaces_the_text_only_if_it_gains(services: Services, alice: Acto
     assert not entry.brought
     assert entry.full is not None
     assert entry.full.error is None
+
+
+HEAD = b"<html><head><title>The roofs of Kyoto</title></head><body>"
+SHORT = HEAD + b"<article><p>Sign in.</p></article></body></html>"
+EMPTY = HEAD + b"<script>draw()</script></body></html>"
+
+
+@pytest.mark.parametrize(
+    ("body", "html", "error"),
+    [(SHORT, LONG, "nothing_more"), (EMPTY, LONG, "unreadable"), (EMPTY, "", "unreadable")],
+)
+def test_title_of_a_page_without_more_text_replaces_its_address(
+    services: Services, alice: Actor, body: bytes, html: str, error: str
+) -> None:
+    imported(services, alice, saved({"title": "", "link": LINK, "html": html}), {})
+    before = texts(services, alice)[LINK]
+    assert before.title == "gone.example/roofs"
+    fetch(services, before, Site(body))
+    entry = texts(services, alice)[LINK]
+    assert entry.full is not None
+    assert (entry.title, entry.full.error) == ("The roofs of Kyoto", error)
+    assert (entry.content, entry.brought) == (html, bool(html))
+    services.indexing.run(clock.now(), 30)
+    found = services.reading.load_page(alice, StreamQuery(StreamRef(StreamKind.SEARCH, query="kyoto")))
+    assert [row.id for row in found.rows] == [entry.id]
+
+
+@pytest.mark.parametrize(
+    ("title", "url", "body"),
+    [
+        ("Mine", LINK, SHORT),
+        ("", "https://gone.example/", SHORT),
+        ("", LINK, SHORT.replace(b"The roofs of Kyoto", b"")),
+    ],
+    ids=["given", "front page", "none"],
+)
+def test_title_stays_if_it_was_given_or_the_page_is_another(
+    services: Services, alice: Actor, title: str, url: str, body: bytes
+) -> None:
+    imported(services, alice, saved({"title": title, "link": LINK, "html": LONG}), {})
+    before = texts(services, alice)[LINK]
+    fetch(services, before, Site(body, url=url))
+    entry = texts(services, alice)[LINK]
+    assert entry.title == before.title
+    assert entry.full is not None
+    assert entry.full.error == "nothing_more"
 
 
 def test_text_that_a_person_brings_is_not_shared(services: Services, alice: Actor) -> None:

@@ -67,9 +67,10 @@ class Site:
         *,
         robots: str | None = None,
         headers: dict[str, str] | None = None,
+        url: str = "",
     ) -> None:
         self.body, self.error, self.requests = body, error, list[FetchRequest]()
-        self.robots, self.headers = robots, headers or {}
+        self.robots, self.headers, self.url = robots, headers or {}, url
 
     async def stream_fetches(self, requests: Iterable[FetchRequest]) -> AsyncIterator[Fetched]:
         for request in requests:
@@ -85,7 +86,7 @@ class Site:
             return Fetched(request, 200, request.url, body=self.robots.encode())
         error = FetchError(self.error) if self.error else None
         body = None if error else self.body
-        return Fetched(request, 200, request.url, body=body, error=error, headers=self.headers)
+        return Fetched(request, 200, self.url or request.url, body=body, error=error, headers=self.headers)
 
 
 @pytest.fixture

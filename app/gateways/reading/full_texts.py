@@ -141,11 +141,11 @@ class FullTextGateway:
         body = entry_bodies.clean_body(lead + found.html if found.html else "", "", page.url, self._sanitize)
         if is_saved:
             if not body.content:
-                return self.store_failure(entry, UNREADABLE, clock.now())
+                return self._saved.store_failure(entry, UNREADABLE, page.url, found.title, clock.now())
             words, own_words = count_words(body.content), count_words(entry.content)
             if entry.brought and not is_worthwhile(words, own_words):
                 # A page that is gone often answers with a notice, which isn't worth the text of an archive.
-                return self.store_failure(entry, NOTHING_MORE, clock.now())
+                return self._saved.store_failure(entry, NOTHING_MORE, page.url, found.title, clock.now())
             return self._saved.store_text(entry, found.title, body, found.picture, clock.now())
         words, feed_words = count_words(body.content), count_words(entry.content or entry.summary)
         self._feeds.record_gain(entry.feed_id, has_gain=words >= max(MIN_WORDS, GAIN * feed_words))

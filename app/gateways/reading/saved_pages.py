@@ -401,11 +401,8 @@ class SavedPageGateway:
 
         A title that Eventr made from the address gives way to the page's own.
         """
-        is_made = entry.title == make_title(entry.url or "")
         change = _make_change(entry, body)
-        change = dataclasses.replace(
-            change, title=title if is_made and title else entry.title, image=picture or entry.image
-        )
+        change = dataclasses.replace(change, title=_choose_title(entry, title), image=picture or entry.image)
         full = FullText(now, title=title)  # without a text of its own: the entry has it
 
         def write_text(session: Session) -> None:
@@ -413,6 +410,31 @@ class SavedPageGateway:
                 self._pages.mark_changed(entry.feed_id, now, session)
 
         self._store.run_in_transaction(write_text)
+        return full
+
+    def store_failure(self, entry: Entry, error: str, url: str, title: str, now: dt.datetime) -> FullText:
+        """Store why the text of a saved page stays as it is.
+
+        A title that Eventr made from the address gives way to the page's own, unless the site led to another
+        page: many lead to their first one if a page is gone.
+
+        Args:
+            error: of :mod:`app.models.reading.full_text`.
+            url: address of the page that the site led to.
+            title: of that page.
+        """
+        full = FullText(now, error=error)
+        is_same = make_page_guid(url) == make_page_guid(entry.url or "")
+        chosen = _choose_title(entry, title) if is_same else entry.title
+        if chosen == entry.title:
+            self._entries.store_full(entry, full)
+            return full
+
+        def write_title(session: Session) -> None:
+            if self._entries.store_page_title(entry, chosen, full, now, session):
+                self._pages.mark_changed(entry.feed_id, now, session)
+
+        self._store.run_in_transaction(write_title)
         return full
 
     def find_root(self, entry: Entry, now: dt.datetime) -> Entry:
@@ -468,6 +490,11 @@ def _make_change(entry: Entry, body: entry_bodies.Body) -> EntryChange:
         image=entry.image,
         **body._asdict(),
     )
+
+
+def _choose_title(entry: Entry, title: str) -> str:
+    """Return the page's own title for one that was made from the address."""
+    return title if title and entry.title == make_title(entry.url or "") else entry.title
 
 
 def _get_keys(removal: Removal) -> tuple[int, int]:

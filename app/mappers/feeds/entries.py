@@ -352,6 +352,16 @@ class EntryMapper:
         return bool(self._entries.update_one(same, update, session=session).matched_count)
 
     @translate_errors
+    def store_page_title(
+        self, entry: Entry, title: str, full: FullText, now: dt.datetime, session: Session
+    ) -> bool:
+        """Store the title of a saved page and the failure of its text, unless the entry changed meanwhile."""
+        same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
+        change = {"title": title, "revised": now, "full": {"at": full.at, "error": full.error}}
+        update = {"$set": change, "$inc": {"revision": 1}}
+        return bool(self._entries.update_one(same, update, session=session).matched_count)
+
+    @translate_errors
     def find_above(self, feed_id: int, seq: int, session: Session | None = None) -> list[StoredEntry]:
         """Return entries with numbers above ``seq``, ascending."""
         found = self._entries.find(
