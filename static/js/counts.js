@@ -49,7 +49,8 @@ export function move(feed, delta) {
   for (const folder of folders) add(folder.querySelector(":scope > a"), delta);
   const follows = links(`a[data-feed="${feed}"] .person`).length ? ', a[data-folder="following"]' : "";
   for (const link of document.querySelectorAll(`.tree a[data-all]${follows}`)) add(link, delta);
-  title();
+  // The server may not count the entry: then its counts are still the same, and this page's wrong.
+  forget();
 }
 
 const pane = () => document.querySelector(".pane-list");

@@ -345,6 +345,32 @@ def test_rows_follow_also_where_the_count_ends_as_it_was(
     _quiet(page)
 
 
+def test_the_count_follows_where_an_entry_older_than_those_of_its_list_is_kept_unread(
+    server: Settings, controller: list[live.Part], device: Device, services: Services, ann: Actor
+) -> None:
+    (feed_id,) = services.gateways.subscriptions.find_feed_ids(ann.user_id)
+    (old,) = services.mappers.entries.find_range(feed_id, 0, 1, 1)
+    services.reading.set_starred(ann, old.id, True)
+    services.subscriptions.update(ann, feed_id, keep_newest=4)
+    page = _open(device())
+    page.goto("/read/starred")
+    _listens(page)
+    _unread(page, 4)
+    row = page.locator("#rows .row")
+    expect(row).to_have_class(re.compile(r"\bis-read\b"))
+    row.get_by_role("link").first.click()
+    expect(page).to_have_title(re.compile(r"^\(4\) Entry 9"))
+    # The page has the counts as they are; the next answer is that they are still the same.
+    with page.expect_response("**/api/counts*"):
+        services.events.notify_counts(ann.user_id)
+    with page.expect_response("**/entries/mark"):
+        page.keyboard.press("m")
+        _unread(page, 5)
+    _unread(page, 4)
+    expect(row).to_have_class(re.compile(r"\bis-read\b"))
+    _quiet(page)
+
+
 def test_what_was_not_answered_about_rows_is_asked_again(
     server: Settings,
     controller: list[live.Part],
