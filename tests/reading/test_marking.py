@@ -225,6 +225,42 @@ def test_of_two_actions_on_one_feed_the_later_is_taken_back_first(world: World, 
     assert not any(states(services, alice).values())
 
 
+def test_rows_that_a_later_action_covers_are_taken_back_after_it(world: World, alice: Actor) -> None:
+    services, (one, two) = world.services, follow(world, alice, [1, 3, 5], [2, 4, 6])
+    page = services.reading.load_page(alice, StreamQuery(ALL, Sort.NEWEST))
+    rows = [row.id for row in page.rows]  # of the feeds one and two by turns
+    before = states(services, alice)
+    above = services.marking.mark_above(alice, ALL, page.snapshot, rows[1])
+    later = services.reading.mark_all(alice, StreamRef(StreamKind.FEED, one))
+    with pytest.raises(ConflictError, match="Undo that action first"):
+        services.reading.undo_mass_mark(alice, above.undo)
+    services.reading.undo_mass_mark(alice, later.undo)
+    services.reading.undo_mass_mark(alice, above.undo)
+    assert states(services, alice) == before
+
+    # Where the later action covers only some of the rows, those wait for its undo.
+    above = services.marking.mark_above(alice, ALL, page.snapshot, rows[2])
+    later = services.reading.mark_all(alice, StreamRef(StreamKind.FEED, two))
+    services.reading.undo_mass_mark(alice, above.undo)
+    assert states(services, alice) == {**before, **dict.fromkeys(rows[1::2], True)}
+    services.reading.undo_mass_mark(alice, later.undo)
+    assert states(services, alice) == before
+
+
+def test_rows_marked_after_another_action_are_taken_back_alone(world: World, alice: Actor) -> None:
+    services, (feed_id,) = world.services, follow(world, alice, [1, 2, 3, 4])
+    page = services.reading.load_page(alice, StreamQuery(ALL, Sort.NEWEST))
+    rows = [row.id for row in page.rows]
+    earlier = services.reading.mark_all(alice, StreamRef(StreamKind.FEED, feed_id))
+    services.reading.mark(alice, rows[:2], False)
+    services.marking.mark_above(alice, ALL, page.snapshot, rows[1])
+    above = services.marking.mark_above(alice, ALL, page.snapshot, rows[2])
+    services.reading.undo_mass_mark(alice, above.undo)
+    assert states(services, alice) == dict(zip(rows, [True, False, True, True], strict=True))
+    services.reading.undo_mass_mark(alice, earlier.undo)
+    assert [states(services, alice)[i] for i in rows[1:]] == [False] * 3
+
+
 def test_a_feed_that_was_left_and_taken_again_has_nothing_to_take_back(world: World, alice: Actor) -> None:
     services, (feed_id,) = world.services, follow(world, alice, [1, 2])
     marked = services.reading.mark_all(alice, ALL)

@@ -253,10 +253,9 @@ class ReadMarkGateway:
         self, user_id: int, keys: Sequence[EntryKey], expires: dt.datetime
     ) -> tuple[MassMarkResult, list[FeedCard]]:
         """Mark these entries as read; :meth:`undo_mass_mark` reverts only those that this changed."""
-        unread, cards, _ = self._find_unread(user_id, keys)
+        unread, cards, mine = self._find_unread(user_id, keys)
         token = secrets.token_urlsafe(16)
-        found = [FoundEntries(feed_id, tuple(seqs)) for feed_id, seqs in unread.items()]
-        self._undos.add_entries(user_id, token, found, expires)
+        self._undos.add_entries(user_id, token, _list_found(unread, mine), expires)
         deltas = self.mark(user_id, unread, cards, read=True)
         return MassMarkResult(token, -sum(deltas.values())), list(cards.values())
 
@@ -271,7 +270,7 @@ class ReadMarkGateway:
         """Undo a mass mark; single marks made since then are kept.
 
         Subscriptions that a later mass mark changed stay as they are; the later mark must be undone first.
-        Copies in them become unread with the undo of that mark.
+        Copies and single rows in them become unread with the undo of that mark.
 
         Raises:
             NotFoundError: the token has expired, was used, or isn't the user's.
@@ -280,7 +279,7 @@ class ReadMarkGateway:
         found, undo = self._undos.find_entries(user_id, token, now), self._undos.find(user_id, token, now)
         if undo is None and not found:
             raise NotFoundError("This can no longer be undone.", undo=token)
-        if undo is not None and self._overtaken(undo):
+        if self._overtaken(undo) if undo else self._are_rows_overtaken(user_id, found, now):
             raise ConflictError("A later action changed the same feeds. Undo that action first.", undo=token)
         # First, because it can be repeated.
         self._take_back(user_id, found, now)
@@ -306,19 +305,27 @@ class ReadMarkGateway:
 
     def _take_back(self, user_id: int, found: Sequence[FoundEntries], now: dt.datetime) -> None:
         """Mark entries as unread; entries that a later mass mark has read wait for the undo of that mark."""
-        feed_ids = list({one.feed_id for one in found})
-        masses = {s.feed_id: s.mass for s in self._subscriptions.find_by_user(user_id, feed_ids)}
-        undos, now_unread = dict[str, Undo | None](), list[FoundEntries]()
-        for one in found:
-            if one.feed_id not in masses:
-                continue
-            later = self._find_later(user_id, one, masses[one.feed_id], undos, now)
+        now_unread = list[FoundEntries]()
+        for one, later in self._find_all_later(user_id, found, now):
             if later is None:
                 now_unread.append(one)
             else:
                 self._undos.add_to_mass_mark(user_id, later, [one._replace(mass=later)])
         for feed_id, seqs in _join(now_unread).items():
             self._subscriptions.mark(user_id, feed_id, seqs, read=False)
+
+    def _find_all_later(
+        self, user_id: int, found: Sequence[FoundEntries], now: dt.datetime
+    ) -> list[tuple[FoundEntries, str | None]]:
+        """Return the entries in feeds that the user still has, each with the later mark that covers it."""
+        feed_ids = list({one.feed_id for one in found})
+        masses = {s.feed_id: s.mass for s in self._subscriptions.find_by_user(user_id, feed_ids)}
+        undos = dict[str, Undo | None]()
+        return [
+            (one, self._find_later(user_id, one, masses[one.feed_id], undos, now))
+            for one in found
+            if one.feed_id in masses
+        ]
 
     def _find_later(
         self,
@@ -358,6 +365,11 @@ class ReadMarkGateway:
         """
         masses = {mine.mass for mine in self._subscriptions.find_by_user(undo.user_id, list(undo.before))}
         return bool(masses - {None}) and undo.token not in masses
+
+    def _are_rows_overtaken(self, user_id: int, found: Sequence[FoundEntries], now: dt.datetime) -> bool:
+        """Return whether later mass marks changed the feeds of all these entries."""
+        later = [mark for _, mark in self._find_all_later(user_id, found, now)]
+        return bool(later) and None not in later
 
     def _changed_by(self, undo: Undo) -> list[Subscription]:
         found = self._subscriptions.find_by_user(undo.user_id, list(undo.before))
