@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import random
-from pathlib import Path
 from typing import Any
 
 from app.errors import ParseError
@@ -14,9 +12,8 @@ from app.feeds.pages import guess
 from app.feeds.pages.extract import PageTree, read_page
 from app.feeds.pages.guess import GUESSES, MAX_TRIED, MIN_SCORE, Row, Weights, is_taken, measure_rows
 from app.models.feeds.recipe import Recipe
-from tests.support import corpus
+from tests.feeds.marked_pages import MARKS, read_marked
 
-MARKS: dict[str, list[str]] = json.loads((Path(__file__).parent / "page_lists.json").read_bytes())
 #: Halves that are drawn, and the values that a weight may take.
 DRAWN = 20
 VALUES = (0.0, 0.15, 0.3, 0.6, 1.0, 1.5)
@@ -28,8 +25,7 @@ class _Page:
     """A page of the corpus, of which each row is read once."""
 
     def __init__(self, name: str) -> None:
-        self._url = f"https://{Path(name).name.rpartition('-')[0]}/"
-        self._body = (corpus.root() / "html" / name).read_bytes()
+        self._url, self._body = read_marked(name)
         self._tree = PageTree(self._body, self._url, None)
         self._wanted = set(MARKS[name])
         self._rows = measure_rows(self._tree)

@@ -217,14 +217,22 @@ def _build_selector(tree: PageTree, items: list[Any]) -> str:
                 parsed = parse_selector(RecipeKind.CSS, selector)
             except InvalidError:
                 break  # no selector has such a name of an element, as "x:card"
-            found = parsed.find_in_page(tree.root, MAX_ITEMS)
+            found = parsed.find_in_page(tree.root, MAX_ITEMS + len(same))
             if not wanted <= set(map(id, found)):
                 break
-            if len(found) == len(same):
+            count = len(same) + sum(
+                id(item) not in wanted and not _is_beside(item, same[0]) for item in found
+            )
+            if count == len(same):
                 return selector
-            if len(found) < fewest:
-                best, fewest = selector, len(found)
+            if count < fewest:
+                best, fewest = selector, count
     return best
+
+
+def _is_beside(item: Any, one: Any) -> bool:
+    """Tell whether an element only lacks the link of those that it stands among, as older entries may."""
+    return item.getparent() is one.getparent() and not any(is_link(link) for link in item.iter("a"))
 
 
 def _describe(element: Any, *, exact: bool) -> str:
