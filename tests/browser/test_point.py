@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from app.config import Settings
 from tests.browser.conftest import Site
+from tests.browser.test_swipe import PHONE, Finger
 from tests.support import manager
 from tests.support.rawserver import RawServer, Reply
 from tests.support.reader import add_user
@@ -92,6 +93,65 @@ def test_clicks_on_the_page_become_selectors_and_a_preview(site: Site, visit: Vi
         page.wait_for_url("**/read/feed/*", timeout=WAIT)
     (feed,) = site.services.reading.get_tree(ann).feeds
     assert feed.title == "Town"
+
+
+def test_a_finger_points_but_does_not_choose_what_it_scrolls_holds_or_zooms(
+    site: Site, visit: Visit, town: RawServer
+) -> None:
+    add_user(site.services)
+    with manager.running(site.services.settings):
+        page = open_page(visit, town, size=PHONE)
+        finger, said = Finger(page), page.locator("#point-said")
+        pointed = page.get_by_role("application")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if request.method == "POST" else None)
+
+        def middle(text: str) -> tuple[float, float]:
+            at = pointed.get_by_text(text, exact=True).bounding_box()
+            assert at is not None
+            return at["x"] + at["width"] / 2, at["y"] + at["height"] / 2
+
+        def chosen_nothing() -> None:
+            expect(said).to_have_text("Point at the title of an entry.")
+            assert page.locator("[name=item]").input_value() == ""
+            assert pointed.locator(".chosen").count() == 0
+            assert not asked
+
+        # Scrolled by a finger that begins on a title.
+        before = page.evaluate("scrollY")
+        finger.drag(middle("Story 1"), (0, -220))
+        page.wait_for_function("(before) => scrollY > before + 100", arg=before)
+        chosen_nothing()
+
+        # Held: the browser may offer to copy, but nothing is chosen when the finger leaves.
+        finger.send("touchStart", middle("Story 5"))
+        page.wait_for_function(
+            "(begun) => performance.now() > begun + 900", arg=page.evaluate("performance.now()")
+        )
+        finger.send("touchEnd")
+        chosen_nothing()
+
+        # Zoomed with two fingers, and out again.
+        x, y = middle("Story 5")
+        for steps in (range(1, 9), range(8, 0, -1)):
+            finger.send("touchStart", (x - 10 * steps[0], y), (x + 10 * steps[0], y))
+            for step in steps:
+                finger.send("touchMove", (x - 10 * step, y), (x + 10 * step, y))
+            finger.send("touchEnd")
+        chosen_nothing()
+
+        pointed.get_by_text("Story 5", exact=True).tap()
+        expect(said).to_contain_text("9 entries found. Story 1", timeout=WAIT)
+        assert page.locator("[name=item]").input_value() == "div.cell"
+        # The part that is pointed at next is chosen by a tap, too, and the bar stays in sight.
+        author = page.get_by_role("button", name="Author", exact=True)
+        expect(author).to_be_in_viewport()
+        author.tap()
+        pointed.get_by_text("Writer 8").tap()
+        expect(page.locator("[name=author]")).to_have_value("span.by")
+        expect(said).to_contain_text("9 entries found", timeout=WAIT)
+        assert pointed.locator(".over").count() == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_lost_connection_is_not_a_lost_page(site: Site, visit: Visit, town: RawServer) -> None:
