@@ -20,9 +20,14 @@ from app.models.reading.targets import Delivery, NoPageError, SentEntry, TargetK
 
 #: Longest address and secret, in characters.
 ADDRESS_MAX, SECRET_MAX = 2048, 512
-#: Most characters of an excerpt in a message for people.
-EXCERPT: Final = 500
+#: Most characters of an excerpt and of a title in a message for people.
+EXCERPT, TITLE = 500, 250
+#: Longest link in it, in bytes of UTF-8: ntfy refuses messages of more than 8 KiB.
+LINK_MAX: Final = 2048
 _PRIORITY: Final = 5
+#: Statuses after which a later attempt may succeed, besides 5xx. A service may be repaired that refuses its
+#: token; and one that is asked for entry after entry with it blocks the whole server (ntfy: after 30).
+_PASSING: Final = frozenset({401, 403, 408, 425, 429})
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -63,19 +68,19 @@ def _write_ntfy(address: str, secret: str, entry: SentEntry, delivery: Delivery)
     base, _, topic = address.rstrip("/").rpartition("/")
     body = {
         "topic": topic,
-        "title": entry.title or entry.feed_title,
-        "message": entry.excerpt[:EXCERPT] or entry.title or entry.feed_title,
-        "click": entry.url or entry.own_url,
+        "title": _get_title(entry),
+        "message": _get_text(entry),
+        "click": _get_link(entry),
     }
     return _Message(f"{base}/", body, (("Authorization", f"Bearer {secret}"),) if secret else ())
 
 
 def _write_gotify(address: str, secret: str, entry: SentEntry, delivery: Delivery) -> _Message:
     body = {
-        "title": entry.title or entry.feed_title,
-        "message": entry.excerpt[:EXCERPT] or entry.title or entry.feed_title,
+        "title": _get_title(entry),
+        "message": _get_text(entry),
         "priority": _PRIORITY,
-        "extras": {"client::notification": {"click": {"url": entry.url or entry.own_url}}},
+        "extras": {"client::notification": {"click": {"url": _get_link(entry)}}},
     }
     return _Message(_join(address, "message"), body, (("X-Gotify-Key", secret),))
 
@@ -192,7 +197,7 @@ def classify_response(fetched: Fetched | None) -> tuple[str, bool]:
     if fetched.error is None:
         return "", False
     status = fetched.status
-    return f"http_{status}", status in (408, 425, 429) or status >= 500
+    return f"http_{status}", status in _PASSING or status >= 500
 
 
 def _encode(body: Mapping[str, Any]) -> bytes:
@@ -207,6 +212,24 @@ def _join(address: str, path: str) -> str:
 def _is_topic(url: str) -> bool:
     parts = urlsplit(url)
     return len(parts.path.strip("/").split("/")) == 1 and bool(parts.path.strip("/")) and not parts.query
+
+
+def _get_title(entry: SentEntry) -> str:
+    return _shorten(entry.title or entry.feed_title, TITLE)
+
+
+def _get_text(entry: SentEntry) -> str:
+    """Return the text below the title, which must not be empty."""
+    named = entry.feed_title if entry.title else ""
+    return _shorten(entry.excerpt, EXCERPT) or named or _get_link(entry)
+
+
+def _get_link(entry: SentEntry) -> str:
+    return entry.url if entry.url and len(entry.url.encode()) <= LINK_MAX else entry.own_url
+
+
+def _shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
 def _get_page(entry: SentEntry) -> str:

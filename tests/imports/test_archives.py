@@ -104,6 +104,34 @@ def mine(services: Services, alice: Actor) -> Reader:
 # -- what each brings
 
 
+def test_ttrss_brings_published_articles_as_a_tag_and_notes(
+    services: Services, alice: Actor, mine: Reader
+) -> None:
+    """Booleans are 1 and 0 in one plugin, and true and false, or t and f, in others."""
+    articles = [
+        samples.ttrss_article("a", 0) | {"note": " Why it matters \n", "published": "t"},
+        samples.ttrss_article("a", 1, marked="0", labels='[[-11,"Later","",""]]') | {"published": "1"},
+        samples.ttrss_article("a", 2) | {"published": "f", "note": "0"},
+    ]
+    done = imported(services, alice, samples.ttrss(articles), {f"{HOST}/a": feed("a", 3)})
+    assert mine.tags == {"a 0": {"Shared"}, "a 1": {"Later", "Shared"}}
+    notes = {one.title: one.note.text for one in services.notes.list_notes(alice)}
+    assert notes == {"a 0": "Why it matters", "a 2": "0"}
+    assert dict(done.marks) == {"starred": 2, "tagged": 2, "noted": 2}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_ttrss_export_without_its_end_is_complete_after_its_last_article(packed: bool) -> None:
+    """The plugin leaves it out if the number of articles is a multiple of its page."""
+    whole = samples.ttrss([samples.ttrss_article("a", number) for number in range(250)])
+    body = whole.removesuffix(b"</articles>") + b"\n"
+    file = io.BytesIO(samples.gzipped(body) if packed else body)
+    assert len(list(open_archive(file, Limits()).iter_entries())) == 250
+    cut = io.BytesIO(body[:-20])
+    with pytest.raises(InvalidError, match="damaged"):
+        list(open_archive(cut, Limits()).iter_entries())
+
+
 @pytest.mark.parametrize("old", [False, True], ids=["new", "old"])
 def test_freshrss_brings_folders_stars_labels_and_read_states(
     services: Services, alice: Actor, mine: Reader, old: bool

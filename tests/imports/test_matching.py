@@ -72,6 +72,13 @@ def test_entries_without_links_are_found_by_titles_that_occur_once() -> None:
     assert match(links, saved(site, "One"), saved(site, "Two")) == [(1, 0)]
 
 
+def test_title_that_recurs_on_either_side_finds_no_entry_without_a_link() -> None:
+    bare = link(1, "", "One", at=None)
+    assert match([bare], saved(HOST, "One")) == [(1, 0)]
+    assert match([bare, link(2, f"{HOST}/2", "One")], saved(HOST, "One", at=None)) == []
+    assert match([bare], saved(HOST, "One"), saved(HOST, "One", at=AT + dt.timedelta(days=1))) == []
+
+
 def test_entry_whose_link_changed_is_found_by_title_and_time() -> None:
     links = [link(1, f"{HOST}/now/1", "One"), link(2, f"{HOST}/now/2", "Two")]
     assert match(links, saved(f"{HOST}/then/1", "One")) == [(1, 0)]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime as dt
+import json
 import uuid
 from typing import Any
 
@@ -156,6 +157,60 @@ def test_newsblur_brings_saved_stories_with_their_times_tags_notes_and_highlight
     assert notes["a 1"].text == "Why this matters"
     assert [quote.exact for quote in notes["a 1"].quotes] == ["a 1", "x"]
     assert notes["gone 7"].text == "Kept"
+
+
+def test_stories_shared_on_newsblur_get_a_tag_and_their_comments_become_notes(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    items = [
+        Item("a", 0, shared=""),
+        Item("a", 1, starred=True, note="Mine", shared="For all of you"),
+        Item("b", 0, shared="  Worth it\n"),
+        Item("b", 1, starred=True),
+        Item("gone", 7, shared="Kept"),
+    ]
+    server = NewsBlur({"a": "News", "b": ""}, items)
+    server.most_shared = 1  # fewer than are asked for
+    serve(wire, server)
+    done = imported(services, pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher))
+    assert mine.tags == {title: {"Shared"} for title in ("a 0", "a 1", "b 0", "gone 7")}
+    assert set(mine.starred) == {"a 1", "b 1"}
+    assert done.marks == {"starred": 2, "tagged": 4, "noted": 3, "pages": 1}
+    notes = {one.title: one.note.text for one in services.notes.list_notes(alice)}
+    assert notes == {"a 1": "Mine\n\nFor all of you", "b 0": "Worth it", "gone 7": "Kept"}
+    # Other people read it there, so nothing is shared anew.
+    assert services.store.database["shares"].count_documents({}) == 0
+
+
+def test_a_newsblur_that_repeats_its_first_page_of_shares_is_read_once(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    class Repeating(NewsBlur):
+        def list_shared(self, offset: int, limit: int) -> Response:
+            return super().list_shared(0, limit)
+
+    serve(wire, Repeating({"a": ""}, [Item("a", 0, shared=""), Item("a", 1, shared="")]))
+    imported(services, pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher))
+    assert set(mine.tags) == {"a 0", "a 1"}
+    assert sum(r.path.startswith("/social/") for r in wire.seen) == 2
+
+
+def test_a_newsblur_without_profiles_brings_the_rest(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    class Plain(NewsBlur):
+        def serve(self, request: Request) -> Response:
+            found = super().serve(request)
+            if request.path != "/reader/feeds":
+                return found
+            body = json.loads(found.get_data())
+            del body["social_profile"]
+            return others.answer(body)
+
+    serve(wire, Plain({"a": ""}, [Item("a", 0, starred=True, shared="x")]))
+    imported(services, pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher))
+    assert set(mine.starred) == {"a 0"}
+    assert mine.tags == {}
 
 
 def test_another_eventr_is_read_by_its_own_interface(

@@ -164,6 +164,58 @@ def test_each_service_gets_what_its_api_takes(
     assert (request.follow, request.within, request.purpose) == (False, 5, Purpose.SEND)
 
 
+def _notify(kind: TargetKind, **changes: Any) -> tuple[dict[str, Any], int]:
+    """Return the JSON of a message about an entry, and its bytes."""
+    entry = dataclasses.replace(ENTRY, **changes)
+    request = kinds.build_request(
+        kind, "https://ntfy.sh/t", "s3cret", entry, Delivery(1, 2, 7, "rule", AT), within=5
+    )
+    assert request.form is not None
+    return json.loads(request.form), len(request.form)
+
+
+@pytest.mark.parametrize("kind", [TargetKind.NTFY, TargetKind.GOTIFY])
+def test_messages_stay_below_the_limit_of_ntfy_however_long_entries_are(kind: TargetKind) -> None:
+    link = "https://blog.example/" + "ü" * 1000
+    body, size = _notify(kind, title="🎉" * 1024, excerpt="日" * 5000, url=link)
+    assert (body["title"], body["message"]) == ("🎉" * 249 + "…", "日" * 499 + "…")
+    assert link in json.dumps(body, ensure_ascii=False)
+    assert size < 8 << 10
+    body, size = _notify(kind, title="🎉" * 1024, excerpt="🎉" * 5000, url=link + "ü" * 1000)
+    assert ENTRY.own_url in json.dumps(body)
+    assert size < 8 << 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "title", "message"),
+    [
+        ({}, "Climate", "Warm."),
+        ({"excerpt": ""}, "Climate", "Blog"),
+        ({"title": ""}, "Blog", "Warm."),
+        ({"title": "", "excerpt": ""}, "Blog", "https://blog.example/1"),
+        ({"title": "", "excerpt": "", "url": ""}, "Blog", "https://eventr.example/entries/7"),
+    ],
+)
+def test_a_message_says_nothing_twice(changes: dict[str, str], title: str, message: str) -> None:
+    body, _ = _notify(TargetKind.NTFY, **changes)
+    assert (body["title"], body["message"]) == (title, message)
+
+
+def test_a_refused_token_isnt_sent_with_each_entry(services: Services, now: Clock) -> None:
+    ann = add_user(services)
+    feed_id = _subscribe(services, ann, "Climate", "Chess", "Cheese")
+    target = _add(services, ann)
+    for entry_id in _find_ids(services, feed_id).values():
+        services.sending.send(ann, entry_id, target.id)
+    receiver = Receiver(401)
+    _run(services, ann, receiver)
+    assert len(receiver.requests) == 1
+    now.add(dt.timedelta(seconds=services.settings.send_backoff_min + 1))
+    _run(services, ann, receiver)  # the token has been repaired
+    assert sorted(body["entry"]["title"] for body in receiver.bodies[1:]) == ["Cheese", "Chess", "Climate"]
+    assert set(_states(services, ann)) == {DeliveryState.SENT}
+
+
 def test_a_webhook_is_signed_and_its_repeats_are_the_same() -> None:
     one = Delivery(1, 2, 7, "rule", AT, tries=1)
     request = kinds.build_request(TargetKind.WEBHOOK, HOOK, "s3cret", ENTRY, one, within=5)
@@ -305,7 +357,9 @@ def test_stars_and_shares_are_sent_where_wanted(services: Services) -> None:
         (0, "unreachable", DeliveryState.WAITING),
         (503, "http_503", DeliveryState.WAITING),
         (429, "http_429", DeliveryState.WAITING),
-        (401, "http_401", DeliveryState.FAILED),
+        (401, "http_401", DeliveryState.WAITING),
+        (403, "http_403", DeliveryState.WAITING),
+        (413, "http_413", DeliveryState.FAILED),
         (301, "http_301", DeliveryState.FAILED),
         (202, "", DeliveryState.SENT),
     ],

@@ -12,6 +12,8 @@ from werkzeug.wrappers import Request, Response
 from tests.imports.archives import HOST
 
 TOKEN, NAME, PASSWORD = "0123456789abcdef", "ann", "app password"
+#: Number of the user on NewsBlur.
+NUMBER = 17
 READ, STARRED = "user/-/state/com.google/read", "user/-/state/com.google/starred"
 
 
@@ -26,6 +28,7 @@ class Item:
     tags: tuple[str, ...] = ()
     note: str = ""
     highlights: tuple[str, ...] = ()
+    shared: str | None = None
 
     @property
     def link(self) -> str:
@@ -195,7 +198,10 @@ class FreshRSS(OtherReader):
 
 
 class NewsBlur(OtherReader):
-    """``/api/login`` and ``/reader`` of NewsBlur (apps/reader/views.py)."""
+    """``/api/login``, ``/reader`` and ``/social`` of NewsBlur (``views.py`` of its apps)."""
+
+    #: Most shared stories that it sends at once, whatever was asked for.
+    most_shared = 6
 
     def serve(self, request: Request) -> Response:
         if request.path == "/api/login":
@@ -212,9 +218,17 @@ class NewsBlur(OtherReader):
             for folder in filter(None, self.feeds.values()):
                 inside = [self.number_of(n) for n, f in self.feeds.items() if f == folder]
                 folders.append({folder: inside})
+            profile = {"id": f"social:{NUMBER}", "user_id": NUMBER, "username": NAME, "private": False}
             return answer(
-                {"feeds": {str(self.number_of(n)): self._feed(n) for n in self.feeds}, "folders": folders}
+                {
+                    "feeds": {str(self.number_of(n)): self._feed(n) for n in self.feeds},
+                    "folders": folders,
+                    "social_profile": profile,
+                    "user": NAME,
+                }
             )
+        if request.path == f"/social/stories/{NUMBER}/":
+            return self.list_shared(int(request.args["offset"]), int(request.args["limit"]))
         saved = {f"{self.number_of(i.feed)}:{n:06x}": i for n, i in enumerate(self.items) if i.starred}
         if request.path == "/reader/starred_story_hashes":
             return answer({"starred_story_hashes": list(saved)[::-1]})
@@ -222,6 +236,38 @@ class NewsBlur(OtherReader):
         stories = [self._story(one, saved[one]) for one in request.args.getlist("h")]
         gone = {i.feed for i in saved.values()} - set(self.feeds)
         return answer({"stories": stories, "feeds": {str(self.number_of(n)): self._feed(n) for n in gone}})
+
+    def list_shared(self, offset: int, limit: int) -> Response:
+        shared = [(n, i) for n, i in enumerate(self.items) if i.shared is not None][::-1]
+        page = shared[offset : offset + min(limit, self.most_shared)]
+        if not page:
+            return answer({"stories": [], "message": None})
+        stories = [self._shared_story(number, item) for number, item in page]
+        gone = {item.feed for _, item in page} - set(self.feeds)
+        feeds = [self._feed(name) for name in gone]
+        return answer({"stories": stories, "user_profiles": [], "feeds": feeds, "classifiers": {}})
+
+    def _shared_story(self, number: int, item: Item) -> dict[str, Any]:
+        return {
+            "story_hash": f"{self.number_of(item.feed)}:{number:06x}",
+            "story_feed_id": self.number_of(item.feed),
+            "id": f"guid-{item.feed}-{item.number}",
+            "guid_hash": f"{number:06x}",
+            "story_permalink": item.link,
+            "story_title": item.title,
+            "story_timestamp": "1600000000",
+            "story_content": self.text,
+            "user_id": NUMBER,
+            "shared_date": "2024-05-06 07:08:09.123000",
+            "comments": item.shared,
+            "has_comments": bool(item.shared),
+            "source_user_id": None,
+            "social_user_id": NUMBER,
+            "shared": True,
+            "shared_comments": item.shared,
+            "read_status": 1,
+            "public_comments": [{"user_id": 99, "comments": "of someone else", "replies": []}],
+        }
 
     def _feed(self, name: str) -> dict[str, Any]:
         return {"id": self.number_of(name), "feed_title": f"Feed {name}", "feed_address": f"{HOST}/{name}"}

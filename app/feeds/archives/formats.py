@@ -41,7 +41,7 @@ from app.feeds.archives.values import (
     read_time,
     replace_halves,
 )
-from app.models.imports.archives import ArchiveKind, SavedEntry
+from app.models.imports.archives import SHARED_TAG, ArchiveKind, SavedEntry
 from app.models.imports.opml import MINIFLUX_ROOT
 from app.models.reading.notes import (
     CONTEXT_MAX,
@@ -55,6 +55,8 @@ from app.models.reading.notes import (
 
 #: Bytes that tell a format.
 HEAD: Final = 4096
+#: Bytes at the end of a list of articles that show whether it is complete.
+_TAIL: Final = 64
 #: Longest line of a CSV file, characters.
 _LINE_MAX: Final = 1 << 20
 _READ, _UNREAD, _STARRED = (f"user/-/state/com.google/{state}" for state in ("read", "unread", "starred"))
@@ -235,11 +237,16 @@ def _iter_ttrss(source: Readable) -> Iterator[SavedEntry]:
 
 
 def _iter_articles(parser: etree.XMLPullParser, source: Readable) -> Iterator[etree._Element]:
+    tail = b""
     while piece := source.read():
+        tail = (tail + piece)[-_TAIL:]
         parser.feed(piece)
         for _, element in parser.read_events():
             if isinstance(element, etree._Element):
                 yield element
+    # The plugin writes no end if the number of articles is a multiple of its page of 250.
+    if tail.rstrip().endswith(b"</article>"):
+        parser.feed(b"</articles>")
 
 
 def _read_article(article: etree._Element) -> SavedEntry:
@@ -257,12 +264,17 @@ def _build_article(fields: dict[str, Any]) -> SavedEntry:
         get_address(fields.get("link")),
         _is_true(fields.get("marked")),
         None if fields.get("unread") is None else not _is_true(fields["unread"]),
-        _read_labels(fields.get("label_cache")),
+        (*_read_labels(fields.get("label_cache")), *_read_published(fields.get("published"))),
         get_text(fields.get("feed_title")),
         title=get_text(fields.get("title")),
         at=read_time(fields.get("updated")),
+        note=get_markup(fields.get("note")).strip()[:NOTE_MAX],
         html=get_markup(fields.get("content")),
     )
+
+
+def _read_published(value: object) -> tuple[str, ...]:
+    return (SHARED_TAG,) if _is_true(value) else ()
 
 
 def _is_true(value: object) -> bool:

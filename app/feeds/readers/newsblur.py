@@ -1,10 +1,12 @@
-"""NewsBlur's interface: feeds in folders, and saved stories with tags, notes and highlights.
+"""NewsBlur's interface: feeds in folders, saved stories with tags, notes and highlights, and shared stories.
 
-It lists which stories are unread, but not which were read, so read states aren't taken over.
+Shared stories get a tag, and their comments become notes: they were shared with other people than those here.
+NewsBlur lists which stories are unread, but not which were read, so read states aren't taken over.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
@@ -15,12 +17,12 @@ from app.errors import InvalidError
 from app.feeds.archives.values import get_address, get_dict, get_list, get_markup, get_text, read_seconds
 from app.feeds.readers.steps import Fields, Steps, ask, read_object
 from app.models.feeds.fetched import FetchRequest
-from app.models.imports.archives import SavedEntry
+from app.models.imports.archives import SHARED_TAG, SavedEntry
 from app.models.imports.opml import Outline, SubscriptionList
 from app.models.imports.pulls import Login, PulledPage
 from app.models.reading.notes import EXACT_MAX, NOTE_MAX, QUOTES_MAX, Color, Quote, squeeze_spaces
 
-_SAVED: Final = "starred"
+_SAVED, _SHARED = "starred", "shared"
 #: Most stories that one request may name.
 _STORIES_MAX: Final = 100
 #: Stories that a cursor names. Longest name of a story, characters.
@@ -38,10 +40,11 @@ class NewsBlurReader:
         self._headers: Fields = ()
         self._feeds: Mapping[str, tuple[str, str]] = {}
         self._hashes: tuple[str, ...] = ()
-        self.stages = (_SAVED,)
+        self._number = ""
+        self.stages: tuple[str, ...] = (_SAVED,)
 
     def _ask(self, path: str, *fields: tuple[str, str]) -> FetchRequest:
-        return ask(f"{self._base}/reader/{path}", fields, headers=self._headers)
+        return ask(f"{self._base}/{path}", fields, headers=self._headers)
 
     def connect(self) -> Steps[SubscriptionList]:
         """Log in; return the subscriptions, and note which stories are saved."""
@@ -51,13 +54,16 @@ class NewsBlurReader:
         if read_object(fetched).get("authenticated") is not True or session is None:
             raise InvalidError("NewsBlur refused this login. Check the name and the password.")
         self._headers = (("Cookie", f"newsblur_sessionid={session[1]}"),)
-        answer = read_object((yield self._ask("feeds", ("include_favicons", "false"))))
+        answer = read_object((yield self._ask("reader/feeds", ("include_favicons", "false"))))
         self._feeds = _read_feeds(answer.get("feeds"))
+        self._number = _read_number(get_dict(answer.get("social_profile")).get("user_id"))
+        self.stages = (_SAVED, _SHARED) if self._number else (_SAVED,)
         placed = (
             (self._feeds.get(number, ("", "")), path) for path, number in _iter_folders(answer.get("folders"))
         )
         outlines = [Outline(url, title, folders=path) for (url, title), path in placed if url]
-        hashes = get_list(read_object((yield self._ask("starred_story_hashes"))).get("starred_story_hashes"))
+        answer = read_object((yield self._ask("reader/starred_story_hashes")))
+        hashes = get_list(answer.get("starred_story_hashes"))
         # The oldest first, so that stories which are saved meanwhile come last.
         known = (one for one in map(get_text, hashes) if one and len(one) <= _HASH_MAX and "\n" not in one)
         self._hashes = tuple(dict.fromkeys(known))[::-1]
@@ -65,6 +71,27 @@ class NewsBlurReader:
         return SubscriptionList("NewsBlur", tuple(outlines), paths, len(outlines))
 
     def read_page(self, stage: str, cursor: str, size: int) -> Steps[PulledPage]:
+        """Return the next saved or shared stories."""
+        return self._read_shared(cursor, size) if stage == _SHARED else self._read_saved(cursor, size)
+
+    def _read_shared(self, cursor: str, size: int) -> Steps[PulledPage]:
+        """Return the next shared stories, the newest first.
+
+        The cursor has the number of those before them, and the hash of the last page's first one.
+        """
+        before, _, first = cursor.partition("\n")
+        offset = int(before) if before.isdecimal() else 0
+        fields = (("offset", str(offset)), ("limit", str(min(size, _STORIES_MAX))))
+        answer = read_object((yield self._ask(f"social/stories/{self._number}/", *fields)))
+        rows = [get_dict(row) for row in get_list(answer.get("stories"))]
+        feeds = {**_read_feeds(answer.get("feeds")), **self._feeds}
+        entries = tuple(_read_shared_story(row, feeds, self._number) for row in rows)
+        # A server may send fewer than requested, so only an empty page is the end, or the same one again.
+        name = get_text(rows[0].get("story_hash"))[:_HASH_MAX] if rows else ""
+        goes_on = bool(rows) and name != first
+        return PulledPage(entries, f"{offset + len(rows)}\n{name}" if goes_on else "", len(rows))
+
+    def _read_saved(self, cursor: str, size: int) -> Steps[PulledPage]:
         """Return the next saved stories; the cursor has those before them, the last one first.
 
         A story may be un-saved at any time, so their number says nothing, and the last one may be gone.
@@ -75,7 +102,7 @@ class NewsBlurReader:
         wanted = self._hashes[start : start + min(size, _STORIES_MAX)]
         if not wanted:
             return PulledPage((), "", 0)
-        answer = read_object((yield self._ask("starred_stories", *(("h", one) for one in wanted))))
+        answer = read_object((yield self._ask("reader/starred_stories", *(("h", one) for one in wanted))))
         feeds = {**_read_feeds(answer.get("feeds")), **self._feeds}  # the former aren't subscribed anymore
         entries = tuple(_read_story(get_dict(row), feeds) for row in get_list(answer.get("stories")))
         goes_on = start + len(wanted) < len(self._hashes)
@@ -102,23 +129,47 @@ def _iter_folders(value: object, path: tuple[str, ...] = ()) -> Iterator[tuple[t
             yield path, str(part)
 
 
+def _read_number(value: object) -> str:
+    """Return the number of a user, empty if it is something else."""
+    return str(value) if type(value) is int and value > 0 else ""
+
+
 def _read_story(row: dict[str, Any], feeds: Mapping[str, tuple[str, str]]) -> SavedEntry:
-    url, title = feeds.get(str(row.get("story_feed_id")), ("", ""))
+    """Return a saved story."""
     starred = read_seconds(row.get("starred_timestamp"))
-    notes = row.get("user_notes")
+    return dataclasses.replace(
+        _read_any_story(row, feeds),
+        starred=starred or True,
+        tags=tuple(filter(None, map(get_text, get_list(row.get("user_tags"))))),
+        note=_read_note(row.get("user_notes")),
+        quotes=tuple(_iter_quotes(row.get("highlights"), starred)),
+    )
+
+
+def _read_shared_story(row: dict[str, Any], feeds: Mapping[str, tuple[str, str]], number: str) -> SavedEntry:
+    """Return a story that the user with this number shared."""
+    comment = row.get("shared_comments")
+    if not comment and _read_number(row.get("user_id")) == number:
+        comment = row.get("comments")
+    found = _read_any_story(row, feeds)
+    return dataclasses.replace(found, tags=(SHARED_TAG,), note=_read_note(comment))
+
+
+def _read_any_story(row: dict[str, Any], feeds: Mapping[str, tuple[str, str]]) -> SavedEntry:
+    url, title = feeds.get(str(row.get("story_feed_id")), ("", ""))
     return SavedEntry(
         url,
         get_text(row.get("id")),
         get_address(row.get("story_permalink")),
-        starred or True,
-        tags=tuple(filter(None, map(get_text, get_list(row.get("user_tags"))))),
         feed_title=title,
         title=get_text(row.get("story_title")),
         at=read_seconds(row.get("story_timestamp")),
-        note=notes[:NOTE_MAX] if isinstance(notes, str) else "",
-        quotes=tuple(_iter_quotes(row.get("highlights"), starred)),
         html=get_markup(row.get("story_content")),
     )
+
+
+def _read_note(value: object) -> str:
+    return value.strip()[:NOTE_MAX] if isinstance(value, str) else ""
 
 
 def _iter_quotes(value: object, at: dt.datetime | None) -> Iterator[Quote]:

@@ -50,7 +50,7 @@ from app.models.imports.opml import Outline, SubscriptionList
 from app.models.media.blob import ORIGINAL
 from app.models.names import to_one_line
 from app.models.reading.entry import EntryKey
-from app.models.reading.notes import QUOTES_MAX, Note, make_quote_id
+from app.models.reading.notes import NOTE_MAX, QUOTES_MAX, Note, make_quote_id
 from app.models.reading.saved import NewPage, SavedPage
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.runtime.pieces import read_piece
@@ -590,13 +590,18 @@ def _collect(
     return found, counts
 
 
+def _join_texts(one: str, other: str) -> str:
+    """Return two notes on one entry as one; a text that the first contains isn't repeated."""
+    return one if other in one else f"{one}\n\n{other}".strip()[:NOTE_MAX]
+
+
 def _merge(one: SavedEntry, other: SavedEntry) -> SavedEntry:
     return dataclasses.replace(
         one,
         starred=one.starred or other.starred,
         read=other.read if one.read is None else one.read,
         tags=tuple(dict.fromkeys((*one.tags, *other.tags)))[:TAGS_MAX],
-        note=one.note or other.note,
+        note=_join_texts(one.note, other.note),
         quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes)))[:QUOTES_MAX],
         html=one.html or other.html,
     )

@@ -13,6 +13,8 @@ NAME_MAX = 2048
 #: Longest HTML of an entry that is taken from an archive, and of all its entries together, in characters.
 TEXT_MAX = 256 << 10
 TEXTS_MAX = 32 << 20
+#: The tag of entries that the person shared in another program. They aren't shared here, where others see it.
+SHARED_TAG = "Shared"
 
 
 class ArchiveKind(enum.StrEnum):
