@@ -180,9 +180,9 @@ def test_a_phone_shows_feeds_before_filters(site: Site, visit: Visit, ann: Actor
     expect(page.get_by_label("Sort by")).to_be_hidden()
     page.get_by_role("button", name="Filter").click()
     expect(page.get_by_label("Sort by")).to_be_visible()
-    expect(page.get_by_role("button", name="Move", exact=True)).to_be_hidden()
+    expect(page.get_by_role("button", name="Unsubscribe")).to_be_hidden()
     page.locator(".feeds input[name=feed]").first.check()
-    expect(page.get_by_role("button", name="Move", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Unsubscribe")).to_be_visible()
     assert not is_wide(page)
 
 
@@ -191,7 +191,7 @@ def test_without_scripts_the_phone_has_all_filters(site: Site, visit: Visit, ann
     page = visit(login="ann", size=(390, 844), js=False)
     page.goto("/subscriptions")
     expect(page.get_by_label("Sort by")).to_be_visible()
-    expect(page.get_by_role("button", name="Move", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Unsubscribe")).to_be_visible()
     expect(page.get_by_role("button", name="Filter")).to_be_hidden()
 
 

@@ -193,25 +193,46 @@ def test_a_phone_shows_what_one_can_do_with_selected_feeds_without_scrolling_sid
     subscribe(site, add_user(site.services), 3)
     page = visit(login="ann", size=(390, 844), touch=True, js=js)
     page.goto("/subscriptions")
-    bar = page.locator("#bulk-bar")
+    bar, box = page.locator("#bulk-bar"), page.locator(".feeds input[name=feed]").first
+    before = box.bounding_box()
     page.locator(".feeds input[type=checkbox]").first.check()
-    expect(bar.get_by_role("button", name="Mark as read")).to_be_visible()
+    assert box.bounding_box() == before, "the list moved under the finger"
+    expect(bar.get_by_role("button", name="Mark as read")).to_be_in_viewport()
     if js:
-        more = bar.get_by_role("button", name="More", exact=True)
-        expect(more).to_have_attribute("aria-expanded", "false")
-        expect(bar.locator("#into")).to_be_hidden()
         assert bar.locator(".bulk-deeds").evaluate("(place) => place.clientHeight") <= 60, (
             "more than one line"
         )
-        more.click()
-        expect(more).to_have_attribute("aria-expanded", "true")
-    shown = bar.locator("button:visible, select:visible").all()
-    assert len(shown) == 7 + js
+    bar.locator("summary").click()
+    shown = bar.locator("button:visible, select:visible, summary").all()
+    assert len(shown) == 8
     for control in shown:
-        box = control.bounding_box()
-        assert box is not None
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= 390
+        place = control.bounding_box()
+        assert place is not None
+        assert place["x"] >= 0
+        assert place["x"] + place["width"] <= 390
+        assert place["y"] + place["height"] <= 844
     assert bar.locator(".bulk-deeds").evaluate("(place) => place.scrollWidth <= place.clientWidth")
+    bar.locator("#into").select_option("No folder")
     bar.get_by_role("button", name="Move", exact=True).click()
     page.wait_for_url("**/subscriptions*")
+
+
+def test_selecting_feeds_moves_no_row_and_folders_want_a_choice(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    subscribe(site, ann, 3)
+    site.services.folders.create(ann, "News")
+    page = visit(login="ann")
+    page.goto("/subscriptions")
+    box = page.locator(".feeds input[name=feed]").first
+    before = box.bounding_box()
+    box.check()
+    assert box.bounding_box() == before
+    bar = page.locator("#bulk-bar")
+    bar.locator("summary").click()
+    buttons = {name: bar.get_by_role("button", name=name, exact=True) for name in ("Move", "Add to folder")}
+    for folder, move, add in (("", False, False), ("0", True, False), ("News", True, True)):
+        bar.locator("#into").select_option(folder)
+        expect(buttons["Move"]).to_be_enabled(enabled=move)
+        expect(buttons["Add to folder"]).to_be_enabled(enabled=add)
+    buttons["Add to folder"].click()
+    expect(page.locator(".in-folder")).to_have_text("News")

@@ -134,8 +134,9 @@ def _do(form: Bulk, feed_ids: list[int]) -> Notice:
 
 
 def _place(form: Bulk, feed_ids: list[int]) -> Notice:
+    # 0 is for no folder, to which feeds can only be moved.
     mode, folder_ids = FolderEditMode(form.do), [form.into] if form.into else []
-    if mode is not FolderEditMode.MOVE and not folder_ids:
+    if not folder_ids and (mode is not FolderEditMode.MOVE or form.into is None):
         raise InvalidError("Choose a folder first.", field="into")
     token, count = get_services().folders.place_feeds(get_actor(), feed_ids, folder_ids, mode)
     words = {

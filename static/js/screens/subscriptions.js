@@ -15,7 +15,13 @@ function count() {
   every.disabled = whole.checked;
   const words = chosen ? tn("{n} selected", "{n} selected", chosen) : t("None selected");
   document.getElementById("chosen").textContent = whole.checked ? "" : words;
-  for (const button of form.querySelectorAll("button[name=do]")) button.disabled = !chosen && !whole.checked;
+  for (const button of form.querySelectorAll("button[name=do]")) button.disabled = (!chosen && !whole.checked) || !fits(button.value);
+}
+
+// What can be done with the chosen folder; "0" is none, to which feeds can only be moved.
+function fits(deed) {
+  const { value } = document.getElementById("into");
+  return deed === "move" ? value !== "" : !["add", "remove"].includes(deed) || Number(value) > 0;
 }
 
 // Shift and click selects all rows between.
@@ -44,9 +50,4 @@ for (const select of document.querySelectorAll(".manager-find select")) {
 const filter = document.getElementById("filter");
 filter?.addEventListener("click", () => {
   filter.setAttribute("aria-expanded", document.querySelector(".manager").classList.toggle("filtered"));
-});
-// So are the rarer actions.
-const more = document.getElementById("more-deeds");
-more?.addEventListener("click", () => {
-  more.setAttribute("aria-expanded", more.getAttribute("aria-expanded") === "false");
 });
