@@ -163,7 +163,7 @@ def test_from_the_settings_to_a_click(
     recognised(page, site, "ann")
     told.switch_on()
     expect(page.locator("#devices li")).to_have_count(1)
-    expect(page.locator("#devices li")).to_contain_text("this device")
+    expect(page.locator("#devices li")).to_contain_text("This device")
     asked = json.loads(page.evaluate("localStorage.getItem('vendor')"))
     assert asked["key"] == site.services.push.get_public_key(ann)
 

@@ -35,7 +35,7 @@ def test_a_device_is_added_listed_and_removed(ann: Visitor, services: Services) 
     assert add(ann) == 200
     assert ann.get("/api/push").get_json()["mine"] is True
     page = ann.get(PAGE).text
-    assert "this device" in page
+    assert "This device" in page
     assert "push.example.org" not in page, "an address is a secret"
     assert re.search(r'data-mark="[0-9a-f]{64}"', page)
     answer = ann.post("/settings/devices/test")

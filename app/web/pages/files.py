@@ -76,6 +76,7 @@ def _page(error: EventrError | None = None) -> str:
         uploads=services.uploads.list_active(get_actor()) if settings.uploads else [],
         part=min(4 << 20, settings.upload_part_max),
         largest=services.uploads.get_max(),
+        days=settings.media_window,
         form_max=settings.upload_form_max,
         **values,
     )

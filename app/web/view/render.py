@@ -50,22 +50,38 @@ from app.web.view.sidebar import load_sidebar
 from app.web.view.sprite import render_icon
 from app.web.view.templates import LanguageTemplates
 
-#: The sections of the settings: address below /settings, icon, title.
-SETTINGS_SECTIONS = (
-    ("reading", "book", N_("Reading")),
-    ("display", "theme", N_("Display and language")),
-    ("rules", "sort", N_("Rules")),
-    ("sending", "send", N_("Send to")),
-    ("keys", "keyboard", N_("Keyboard shortcuts")),
-    ("sharing", "share", N_("Sharing")),
-    ("notifications", "comment", N_("Notification settings")),
-    ("privacy", "shield", N_("Privacy")),
-    ("apps", "device", N_("Apps")),
-    ("files", "folder", N_("Files")),
-    ("statistics", "chart", N_("Reading statistics")),
-    ("account", "user", N_("Account")),
-    ("sessions", "clock", N_("Sessions")),
+#: The groups of the sections of the settings: title, and each section's address below /settings, icon, title.
+SETTINGS_GROUPS = (
+    (
+        N_("Feeds and entries"),
+        (
+            ("reading", "book", N_("Reading")),
+            ("display", "theme", N_("Display and language")),
+            ("keys", "keyboard", N_("Keyboard shortcuts")),
+            ("rules", "sort", N_("Rules")),
+            ("sending", "send", N_("Send to")),
+            ("statistics", "chart", N_("Reading statistics")),
+        ),
+    ),
+    (
+        N_("Other people"),
+        (
+            ("sharing", "share", N_("Profile and sharing")),
+            ("notifications", "bell", N_("Notification settings")),
+            ("privacy", "shield", N_("Privacy")),
+        ),
+    ),
+    (
+        N_("Account and access"),
+        (
+            ("account", "user", N_("Account")),
+            ("sessions", "lock", N_("Sessions")),
+            ("apps", "device", N_("Apps")),
+            ("files", "folder", N_("Files")),
+        ),
+    ),
 )
+SETTINGS_SECTIONS = tuple(section for _title, sections in SETTINGS_GROUPS for section in sections)
 _TEMPLATES, _TREES = "eventr.templates", "eventr.trees"
 #: In clean HTML: a source up to its media condition, and the condition.
 _CONDITION = re.compile(r'(<source (?:(?!media=)[a-z-]+="[^"]*" )*media=")([^"]*)')
@@ -95,7 +111,7 @@ def install(app: Flask, tree_cache: int) -> None:
         typography=typography.get_typography,
         looks=typography.render_attributes,
         theme_colors=typography.render_theme_colors,
-        settings_sections=SETTINGS_SECTIONS,
+        settings_groups=SETTINGS_GROUPS,
         is_admin=is_admin,
         notices=pop_notices,
         running_import=find_running_import,

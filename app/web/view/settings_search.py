@@ -53,7 +53,7 @@ PAGES = {
     "/settings/rules": N_("Rules"),
     "/settings/sending": N_("Send to"),
     "/settings/keys": N_("Keyboard shortcuts"),
-    "/settings/sharing": N_("Sharing"),
+    "/settings/sharing": N_("Profile and sharing"),
     "/settings/notifications": N_("Notification settings"),
     "/settings/privacy": N_("Privacy"),
     "/settings/apps": N_("Apps"),
@@ -178,7 +178,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     *_on(
         "/settings/privacy",
-        ("media", N_("Recordings and players of other sites"), (N_("podcasts"), N_("video"), N_("embeds"))),
+        ("media", N_("Audio, video and players of other sites"), (N_("podcasts"), N_("video"), N_("embeds"))),
         ("pictures", N_("Pictures"), (N_("images"), N_("tracking"))),
     ),
     *_on(
