@@ -212,6 +212,12 @@ def test_the_clock_instead_of_how_long_ago(ann: Visitor) -> None:
 
 
 # -- account
+def test_the_account_says_whether_the_address_is_confirmed(ann: Visitor, db: Any) -> None:
+    assert "Confirmed: you can log in with it." in ann.get("/settings/account").text
+    db.users.update_one({"name": "ann"}, {"$unset": {"email_key": ""}})
+    assert "Not confirmed yet" in ann.get("/settings/account").text
+
+
 def test_W11_name_and_address_want_the_password(ann: Visitor, services: Services) -> None:
     wish = {"name": "anna", "email": "anna@example.org", "confirm": "not it at all"}
     wrong = ann.post("/settings/identity", wish)
