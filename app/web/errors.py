@@ -42,7 +42,7 @@ TITLES = {
 RETRY_STATUSES = {409: 2, 503: 10}
 #: Titles of errors whose status has a different meaning elsewhere.
 _TITLES_OF = {
-    "old_page": N_("This page is too old"),
+    "old_page": N_("This page has expired"),
     "key_reused": N_("Idempotency-Key already used"),
     "upload_version": N_("Unsupported protocol version"),
 }
@@ -50,6 +50,8 @@ _TITLES_OF = {
 _SECRETS = ("password", "cookie", "headers")
 #: The message for any other status.
 _UNKNOWN = N_("The request failed.")
+#: What a page says instead of the message, which its title would repeat.
+_TEXTS_OF = {"old_page": N_("Go back, reload that page, and send the form again.")}
 _SENTENCES = {
     400: N_("The server couldn't understand the request."),
     404: N_("This page doesn't exist, or you don't have access to it."),
@@ -121,6 +123,8 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
         response = make_response(jsonify(error=word, message=message), status)
     else:
         name = "parts/problem.html" if is_for_script() else "pages/error.html"
+        if not is_for_script() and word in _TEXTS_OF:
+            message = _(_TEXTS_OF[word])
         is_moving = isinstance(error, MovingError) and request.method == "POST"
         again = _list_fields() if is_moving else None
         page = render_page(

@@ -176,3 +176,18 @@ def test_an_avatar_is_uploaded_once_chosen_and_shown(
     shot(page, "avatar")
     page.get_by_role("button", name="Remove picture").click()
     expect(page.locator(".avatar img")).to_have_count(0)
+
+
+def test_what_the_audience_of_a_post_means_follows_the_choice(
+    site: Site, ann: Actor, visit: Callable[..., Page]
+) -> None:
+    page = visit(login="ann")
+    page.goto("/compose")
+    for value, words in {
+        "public": "Everyone can see it",
+        "followers": "Only your followers",
+        "private": "Only you",
+    }.items():
+        page.get_by_label("Visible to").select_option(value)
+        expect(page.locator(".reach span:visible")).to_have_count(1)
+        expect(page.locator(".reach span:visible")).to_contain_text(words)

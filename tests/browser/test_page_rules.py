@@ -124,6 +124,9 @@ def test_question_opens_and_answers_by_keyboard(site: Site, visit: Visit) -> Non
     page.locator(".ask summary").focus()
     page.keyboard.press("Enter")
     expect(yes).to_be_visible()
+    page.get_by_text("Cancel", exact=True).click()
+    expect(yes).to_be_hidden()
+    page.keyboard.press("Enter")
     expect(page.get_by_text("It can't be undone.")).to_be_visible()
     page.keyboard.press("Tab")
     expect(yes).to_be_focused()
@@ -203,3 +206,18 @@ def test_refused_field_is_ready_and_its_heading_has_no_ring(site: Site, visit: V
     expect(page.locator("#f-secret")).to_be_focused()
     expect(page.locator("#f-secret")).to_be_in_viewport()
     assert page.locator("#new-service:target").evaluate("(e) => getComputedStyle(e).outlineStyle") == "none"
+
+
+def test_question_comes_into_sight_above_the_tabs(site: Site, visit: Visit) -> None:
+    demo.fill(site.services)
+    page = visit(size=PHONE, touch=True)
+    log_in(page, "ann")
+    page.goto("/settings/statistics")
+    page.locator(".ask summary").evaluate("(one) => one.scrollIntoView({ block: 'end' })")
+    page.locator(".ask summary").click()
+    yes, tabs = page.get_by_role("button", name="Turn off and delete", exact=True), page.locator(".tabs")
+    expect(yes).to_be_visible()
+    page.wait_for_function(
+        "([yes, tabs]) => yes.getBoundingClientRect().bottom <= tabs.getBoundingClientRect().top",
+        arg=[yes.element_handle(), tabs.element_handle()],
+    )

@@ -208,6 +208,23 @@ def _nowhere(visitor: Visitor, handle: str, share_id: int, word: str) -> None:
     assert visitor.get(f"/@{handle}/{share_id}/chain").status_code == 404
 
 
+@pytest.mark.parametrize("images", ["direct", "proxy"])
+def test_a_shared_article_has_its_picture_once_it_is_there(
+    people: People, ann: Actor, services: Services, images: str
+) -> None:
+    """No script fetches it for strangers, so there is no place for one that is still to come."""
+    (entry,) = people.blog([ann])
+    picture = {"$set": {"image": "https://blog.example.org/1.png"}}
+    services.store.database["entries"].update_one({"_id": entry}, picture)
+    people.open(ann)
+    services.sharing.share(ann, entry)
+    settings = dataclasses.replace(services.settings, images=images)
+    page = Visitor(create_app(settings, services).test_client()).get("/@ann").text
+    assert html.fromstring(page).xpath("//div[@class='root']/img/@src") == (
+        ["https://blog.example.org/1.png"] if images == "direct" else []
+    )
+
+
 @pytest.mark.parametrize("audience", [Audience.FOLLOWERS, Audience.PRIVATE])
 def test_what_is_for_fewer_is_nowhere(
     people: People, ann: Actor, stranger: Visitor, dan: Visitor, services: Services, audience: Audience

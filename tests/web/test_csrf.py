@@ -131,11 +131,13 @@ def test_an_old_page_leads_back_to_its_form(ann: Visitor, visitor: Make) -> None
     stranger.token("/login")
     old = stranger.client.post("/login", data={"csrf_token": "x", "login": "ann"}, headers=ORIGIN)
     assert old.status_code == 403
-    assert '<a class="btn primary" href="/login">Open the form again</a>' in old.text
+    assert '<a class="btn wide primary" href="/login">Open the form again</a>' in old.text
+    assert "What you typed wasn" in old.text
     elsewhere = ann.client.post("/entries/mark", data={"csrf_token": "x"}, headers=ORIGIN)
     assert elsewhere.status_code == 403
     assert "Open the form again" not in elsewhere.text
-    assert '<a class="btn primary" href="/">' in elsewhere.text
+    assert "Go back, reload that page" in elsewhere.text
+    assert '<a class="btn wide primary" href="/">Go to your entries</a>' in elsewhere.text
 
 
 def test_W03_each_page_has_another_token_for_the_same_session(ann: Visitor) -> None:

@@ -51,7 +51,7 @@ def test_the_feed_of_a_trend_is_subscribed_to_in_its_row(ann: Visitor, services:
     fields = {str(one["name"]): str(one["value"]) for one in form.select("input[name]")}
     assert ann.post("/subscribe", fields).headers["Location"] == "/discover"
     after = ann.get("/discover").text
-    assert "You subscribe to “blog” now." in after
+    assert "You&#39;re subscribed to “blog”." in after
     assert not BeautifulSoup(after, "lxml").select(".trends .take")
     assert ann.post("/subscribe", fields).headers["Location"] == "/discover"
     assert "You're already subscribed to this feed" in html.unescape(ann.get("/discover").text)

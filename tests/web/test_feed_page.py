@@ -320,7 +320,7 @@ def test_a_site_that_needs_a_login_can_be_added_with_it(
 def test_after_a_subscription_another_one_can_be_added(ann: Visitor) -> None:
     done = ann.post("/subscribe", {"url": "https://new.example/feed", "then": "add"})
     page = lxml.html.fromstring(ann.get(done.headers["Location"]).text)
-    assert "You subscribe to “https://new.example/feed” now." in page.text_content()
+    assert "You're subscribed to “https://new.example/feed”." in page.text_content()
     assert page.xpath("//input[@id='f-address']/@autofocus") == ["autofocus"] or page.xpath(
         "//input[@id='f-address' and @autofocus]"
     )

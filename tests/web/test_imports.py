@@ -67,12 +67,17 @@ def test_archive_is_previewed_and_reported_with_its_marks(services: Services, an
     )
     number = the_import(send(ann, "/imports", body))
     page = ann.get(f"/imports/{number}").text
-    assert "<b>4</b> entries and saved pages" in page
+    assert "<b>4</b> <span>entries and saved pages" in page
     assert ann.post(f"/imports/{number}/choose", {"pick": ["0"], "do": "start"}).status_code == 303
     one = stored(services, number)
     elsewhere(lambda: run(services, one, Pulling(services, {f"{HOST}/a": feed("a")})))
     done = ann.get(f"/imports/{number}").text
-    for words in ("2</b> starred", "2</b> tagged", "1</b> marked as read", "2</b> saved as pages"):
+    for words in (
+        "2</b> <span>starred",
+        "2</b> <span>tagged",
+        "1</b> <span>marked as read",
+        "2</b> <span>saved as pages",
+    ):
         assert f"<b>{words}" in done
     assert "entries and saved pages" not in done
 
@@ -93,7 +98,7 @@ def test_rules_in_an_archive_are_shown_and_can_be_declined(
     number = the_import(send(ann, "/imports", body))
     ticked = 'name="choices" value="1" checked'
     page = ann.get(f"/imports/{number}").text
-    for words in ("<b>1</b> rule<", "<b>1</b> saved search<", "<b>1</b> too many or unusable"):
+    for words in ("<b>1</b> <span>rule<", "<b>1</b> <span>saved search<", "<b>1</b> <span>skipped: too many"):
         assert words in page
     assert ticked in page
     choose, tick = f"/imports/{number}/choose", {"choices": "1"} if wanted else {}

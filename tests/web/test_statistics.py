@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 from app import clock
@@ -10,9 +11,11 @@ from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.models.reading.statistics import Counted, DayCounts
 from app.web.view.reading_chart import draw_days, sum_spans
+from tests.sharing.conftest import People
 from tests.web.conftest import Visitor
 
 PAGE = "/settings/statistics"
+Eventually = Callable[..., object]
 
 
 def test_statistics_are_switched_on_and_off(ann: Visitor, services: Services, db: Any) -> None:
@@ -27,6 +30,25 @@ def test_statistics_are_switched_on_and_off(ann: Visitor, services: Services, db
     off = ann.get(PAGE).text
     assert "1,234" not in off
     assert db.readingdays.count_documents({}) == 0
+
+
+def test_the_most_read_feeds_are_listed(
+    ann: Visitor, services: Services, db: Any, eventually: Eventually
+) -> None:
+    actor, people = Actor(db.users.find_one({"name": "ann"})["_id"]), People(services)
+    for name, read in (("seldom", 1), ("often", 3), ("never", 0)):
+        entries = people.blog([actor], 3, name)
+        services.reading.mark(actor, entries[:read], True)
+    ann.post(PAGE, {"on": "1"})
+    eventually(lambda: services.reading.list_most_read(actor, 9)[0] == 4)
+    _, feeds = services.reading.list_most_read(actor, 9)
+    assert [(one.title, one.reads) for one in feeds] == [("often", 3), ("seldom", 1)]
+    assert [one.title for one in services.reading.list_most_read(actor, 1)[1]] == ["often"]
+    shown = ann.get(PAGE).text
+    assert "Of the 4 entries you read last" in shown
+    assert shown.index(f'href="/read/feed/{feeds[0].feed_id}" dir') < shown.index(
+        f'feed/{feeds[1].feed_id}" dir'
+    )
 
 
 def test_bars_are_as_high_as_the_counts() -> None:

@@ -7,6 +7,7 @@ import datetime as dt
 import enum
 import zoneinfo
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 
 class Counted(enum.StrEnum):
@@ -15,6 +16,16 @@ class Counted(enum.StrEnum):
     READ = "read"
     STARRED = "starred"
     SHARED = "shared"
+
+
+class FeedReads(NamedTuple):
+    """A feed, and how many of the entries that a user read last are from it."""
+
+    feed_id: int
+    title: str
+    icon: str | None
+    page: str | None
+    reads: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from app import clock, logs
@@ -25,7 +26,7 @@ from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.reading.entry import Entry, EntryKey
-from app.models.reading.statistics import Counted
+from app.models.reading.statistics import Counted, FeedReads
 from app.models.reading.story import Copy
 from app.models.reading.stream import (
     SORTED,
@@ -488,6 +489,24 @@ class ReadingService:
         self._events.notify_counts(actor.user_id)
         # Counts must not reveal what a closed stream contains.
         return MarkResult({f: delta for f, delta in deltas.items() if not cards[f].hidden})
+
+    def list_most_read(self, actor: Actor, limit: int) -> tuple[int, list[FeedReads]]:
+        """Return how many entries the actor's list of recently read ones has, and the feeds with the most.
+
+        Args:
+            limit: the number of feeds to return.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        keys = self._recent_reads.find_visible_keys(actor.user_id)
+        counts = Counter(key.feed_id for key in keys).most_common(limit)
+        sources = self._streams.load_sources(
+            self._subscriptions.find_by_user(actor.user_id, [feed for feed, _ in counts]) if counts else ()
+        )
+        found = [(sources.cards[feed], count) for feed, count in counts if feed in sources.cards]
+        return len(keys), [
+            FeedReads(c.id, sources.get_title(c.id), c.picture, c.url if c.owner else None, count)
+            for c, count in found
+        ]
 
     def find_read_states(self, actor: Actor, entry_ids: Sequence[int]) -> dict[int, bool]:
         """Return by id whether the actor has read these entries; omit those not in the actor's feeds."""

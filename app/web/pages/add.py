@@ -169,7 +169,7 @@ def _subscribe(form: Choice) -> Response:
     if form.then == "discover":
         if not done.existed:
             title = get_services().subscriptions.get_feed(get_actor(), feed_id).title or form.url
-            words = _("You subscribe to “%(name)s” now.", name=title[:80])
+            words = _("You're subscribed to “%(name)s”.", name=title[:80])
             get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
         return _to("/discover")
     return _to(f"/add?added={feed_id}" if form.then else f"/read/feed/{feed_id}")

@@ -18,6 +18,8 @@ bp = Blueprint("statistics", __name__)
 
 #: Days in the charts, and most days in the sums.
 CHART_DAYS, SUM_DAYS = 30, 365
+#: Feeds in the list of the most read ones.
+FEEDS = 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +35,15 @@ def show_statistics() -> str:
     if days is None:
         return render_section("statistics", days=None, kept=service.days)
     shown = days[-CHART_DAYS:]
+    read, feeds = get_services().reading.list_most_read(get_actor(), FEEDS)
     return render_section(
         "statistics",
         days=shown,
         kept=service.days,
         charts=[draw_days(shown, what) for what in Counted],
         spans=sum_spans(days),
+        read=read,
+        feeds=feeds,
         months=[month for month in reversed(sum_months(days)) if not month.is_empty],
     )
 

@@ -91,6 +91,15 @@ def collect_rows(rows: Iterable[EntryRow], *, thumbs: bool) -> None:
     _prepare(wanted)
 
 
+def collect_thumbs(entries: Iterable[Entry]) -> str:
+    """Look up the small pictures of all entries at once; return ""."""
+    if get_choice() == PROXY:
+        _prepare(
+            [WantedPicture(e.image, e.url, None, e.of.entry_id if e.of else e.id) for e in entries if e.image]
+        )
+    return ""
+
+
 def collect_entry(entry: Entry, feed_url: str | None) -> str:
     """Look up all pictures of an entry at once: those in its text and those attached to it; return ""."""
     _prepare(list_wanted(entry, feed_url))
@@ -136,10 +145,13 @@ def show_picture(url: str, text: str, page: str | None = None) -> Markup:
     return Markup(show_pictures(tag, page) if url else "")  # noqa: S704 — built from escaped parts only
 
 
-def render_thumb(url: str | None, *, large: bool = False) -> str:
+def render_thumb(url: str | None, *, large: bool = False, ready: bool = False) -> str:
     """Return the picture of a row, small unless it leads a section; "" without one.
 
-    :func:`collect_rows` has looked it up.
+    :func:`collect_rows` or :func:`collect_thumbs` has looked it up.
+
+    Args:
+        ready: for pages without scripts: no place for a picture that is still to be fetched.
     """
     choice, url = get_choice(), keep_http_url(url)
     if not url or choice == NONE:
@@ -149,7 +161,7 @@ def render_thumb(url: str | None, *, large: bool = False) -> str:
     if choice == DIRECT:
         return f'<img class="thumb" src="{escape(url)}" alt="" width="104" height="72" {_FROM_SITE}>'
     shown = _get_known().get(url)
-    if shown is None or shown.state is PictureState.FAILED:
+    if shown is None or shown.state is PictureState.FAILED or (ready and shown.state is PictureState.PENDING):
         return ""
     if shown.state is PictureState.PENDING:
         return (
@@ -161,9 +173,9 @@ def render_thumb(url: str | None, *, large: bool = False) -> str:
     return f'<img class="thumb" src="{shown.build_path(small)}"{sharp} {shape}>'
 
 
-def show_thumb(url: str | None) -> Markup:
-    """Return the picture of a row for a template."""
-    return Markup(render_thumb(url))  # noqa: S704 — built from escaped parts only
+def show_thumb(url: str | None, *, ready: bool = False) -> Markup:
+    """Return the picture of a row for a template; ``ready`` as for :func:`render_thumb`."""
+    return Markup(render_thumb(url, ready=ready))  # noqa: S704 — built from escaped parts only
 
 
 def render_poster(url: str | None, page: str | None = None) -> str:

@@ -26,6 +26,16 @@ class ReadingChart:
     most: int
     total: int
 
+    @property
+    def step(self) -> int:
+        """The width of a day."""
+        return STEP
+
+    @property
+    def is_low(self) -> bool:
+        """Whether no bar fills the chart, so that half its height is enough."""
+        return self.most < PEAK
+
 
 def draw_days(days: Sequence[DayCounts], what: Counted) -> ReadingChart:
     """Return the chart of a kind for these days, the oldest first."""

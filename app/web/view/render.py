@@ -144,6 +144,7 @@ def install(app: Flask, tree_cache: int) -> None:
         avatar_path=build_avatar_path,
         own_face=faces.render_own_face,
         collect_entry=pictures.collect_entry,
+        collect_thumbs=pictures.collect_thumbs,
         show_picture=pictures.show_picture,
         thumb=pictures.show_thumb,
         sign_picture=pictures.sign_picture,

@@ -68,7 +68,11 @@ function show(report) {
   const job = document.getElementById("job");
   if (!job || report.id !== Number(job.dataset.id)) return;
   if (report.state !== job.dataset.state) return job.dataset.state === "reading" ? location.reload() : renew();
-  for (const place of job.querySelectorAll("[data-count]")) place.textContent = number(report[place.dataset.count]);
+  for (const place of job.querySelectorAll("[data-count]")) {
+    const count = report[place.dataset.count];
+    place.textContent = number(count);
+    place.parentElement.hidden = !count && place.dataset.count !== "added";
+  }
   const bar = document.getElementById("bar");
   if (!bar) return;
   bar.value = report.done;

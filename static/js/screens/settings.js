@@ -13,6 +13,9 @@ for (const one of document.querySelectorAll(".section form")) {
   });
 }
 
+// A question that opens below the window's edge comes into sight.
+addEventListener("toggle", ({ target }) => target.matches?.(".ask[open]") && target.scrollIntoView({ block: "nearest" }), true);
+
 // Search: arrow keys go through what is found, Enter opens the first, Esc clears.
 const search = document.getElementById("find-setting");
 const found = () => [...document.querySelectorAll("#found-settings a")];
