@@ -91,7 +91,8 @@ def visit(request: pytest.FixtureRequest, chromium: Browser, site: Site) -> Iter
     ``expect``: part of a console error that belongs to the test;
     ``routes``: the test holds requests back or answers them itself. The browser tells a page that is
     there already on another way than keys and clicks, which can overtake that under load;
-    ``whole``: in the browser with windows.
+    ``whole``: in the browser with windows;
+    ``workers``: with the service worker, through which pages then come.
 
     At the end of the test every page must be without console errors and CSP reports.
     """
@@ -115,6 +116,7 @@ def _page(
     zone: str = "UTC",
     expect: str = "",
     routes: bool = False,
+    workers: bool = False,
 ) -> Page:
     touch = size[0] < 700 if touch is None else touch
     context = browser.new_context(
@@ -127,6 +129,7 @@ def _page(
         reduced_motion="reduce",
         locale=language,
         timezone_id=zone,
+        service_workers="allow" if workers else "block",
     )
     stack.callback(context.close)
     if routes:
@@ -157,7 +160,9 @@ def recognised(page: Page, site: Site, name: str) -> None:
 
 def _note(problems: list[str], message: Any, expect: str) -> None:
     # A picture that has no host here and a request that a test held back are the tests' own doing.
-    ours = "ERR_NAME_NOT_RESOLVED" in message.text or "ERR_FAILED" in message.text
+    # So is that pages have no service worker, unless the test is about it.
+    texts = ("ERR_NAME_NOT_RESOLVED", "ERR_FAILED", "Service Worker registration blocked")
+    ours = any(text in message.text for text in texts)
     expected = expect and expect in message.text
     if message.type in ("error", "warning") and not ours and not expected:
         problems.append(f"{message.type}: {message.text} {message.location.get('url', '')}")

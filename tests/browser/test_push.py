@@ -24,7 +24,7 @@ def test_a_message_is_shown_where_no_page_is_in_sight(
     site: Site, visit: Callable[..., Page], eventually: Eventually
 ) -> None:
     add_user(site.services, "ann")
-    page = visit(login="ann", whole=True, expect="incognito mode")
+    page = visit(login="ann", whole=True, workers=True, expect="incognito mode")
     page.context.grant_permissions(["notifications"], origin=site.url)
     cdp = page.context.new_cdp_session(page)
     workers: dict[str, str] = {}
@@ -83,7 +83,7 @@ def test_a_message_is_shown_where_no_page_is_in_sight(
 
 def test_the_page_says_what_stands_in_the_way(site: Site, visit: Callable[..., Page]) -> None:
     add_user(site.services, "ann")
-    page = visit(login="ann", whole=True)
+    page = visit(login="ann", whole=True, workers=True)
     page.add_init_script("Object.defineProperty(Notification, 'permission', { get: () => 'denied' });")
     page.goto(PAGE)
     expect(page.locator("#push")).to_contain_text("This browser blocks notifications from this site.")

@@ -134,6 +134,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/robots.txt", "GET"): {},
     ("/about", "GET"): {},
     ("/manifest.webmanifest", "GET"): {"": "public"},
+    ("/offline", "GET"): {"": "public"},
     ("/favicon.ico", "GET"): {"": "public"},
     ("/share-target", "GET"): {},
     ("/entries/<int:entry_id>/note", "POST"): {"": "theirs", "text": "x"},

@@ -111,8 +111,8 @@ def test_the_service_worker_is_at_the_root(ann: Visitor, visitor: Make) -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Cache-Control"] == "no-store", "a new one is there at once"
     assert set(re.findall(r'addEventListener\("(\w+)"', answer.text)) == {
-        *("install", "push", "notificationclick", "pushsubscriptionchange"),
-    }, "no page passes through it"
+        *("install", "activate", "fetch", "push", "notificationclick", "pushsubscriptionchange"),
+    }
 
 
 def test_the_switches_of_devices_are_kept(ann: Visitor, services: Services) -> None:

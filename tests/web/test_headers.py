@@ -308,6 +308,7 @@ def test_every_route_names_who_may_see_it(app: Flask, visitor: Callable[[], Visi
         "hub.submit_request",
         "installation.serve_favicon",
         "installation.serve_manifest",
+        "installation.show_offline",
         "live.answer_events",
         "new_password.choose_password",
         "new_password.show_new_password",

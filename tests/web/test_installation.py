@@ -12,6 +12,8 @@ from bs4 import BeautifulSoup
 from flask import Flask
 from PIL import Image
 
+from app.bootstrap.services import Services
+from app.models.accounts.actor import Actor
 from app.web.assets.assets import load_assets
 from app.web.pages.installation import find_address
 from app.web.view.typography import COLORS
@@ -54,6 +56,22 @@ def test_the_manifest_names_the_essentials_of_an_installable_application(app: Fl
     assert sizes == {("192x192", "any"), ("512x512", "any"), ("512x512", "maskable")}
     assert [one["url"] for one in found["shortcuts"]] == ["/", "/add", "/search"]
     assert found["share_target"]["action"] == "/share-target"
+
+
+def test_the_page_without_a_connection_has_only_the_language_of_the_account(
+    services: Services, ann: Visitor, app: Flask
+) -> None:
+    stranger = app.test_client().get("/offline", headers={"Accept-Language": "en"}).text
+    assert ann.get("/offline").text == stranger
+    user_id = services.gateways.accounts.find_by_name("ann")
+    assert user_id is not None
+    services.accounts.set_preferences(Actor(user_id), {"language": "de"})
+    german = ann.get("/offline").text
+    assert "Keine Verbindung" in german
+    page = BeautifulSoup(german, "lxml")
+    assert not page.select("form, script, input, nav, [hx-get]"), "a page that is kept can't send anything"
+    assert [link["href"] for link in page.select("main a")] == ["/", ""]
+    assert german == app.test_client().get("/offline", headers={"Accept-Language": "de"}).text
 
 
 def test_icons_have_the_sizes_that_the_manifest_names(app: Flask) -> None:

@@ -14,7 +14,7 @@ from app.errors import NotFoundError
 from app.web import forms
 from app.web.context import get_web
 from app.web.forms import declare_text
-from app.web.security.sessions import for_anybody
+from app.web.security.sessions import allow_strangers, for_anybody
 from app.web.view import i18n, present
 from app.web.view.render import render_page
 from app.web.view.typography import COLORS, THEMES
@@ -44,6 +44,16 @@ class Shared:
     title: str = declare_text(max=2048, default="")
     text: str = declare_text(max=8192, default="")
     url: str = declare_text(max=2048, default="")
+
+
+@bp.get("/offline")
+@allow_strangers
+def show_offline() -> str:
+    """Show the page that the service worker keeps for times without a connection.
+
+    It has the language of the account, and nothing else of it: it stays after logging out.
+    """
+    return render_page("pages/offline.html")
 
 
 @bp.get("/manifest.webmanifest")

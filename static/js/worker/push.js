@@ -1,10 +1,27 @@
-// Shows push notifications while no page is visible. It does nothing else: no request passes through it.
+// Shows push notifications while no page is visible, and a page of its own instead of one that can't be loaded.
+// Only requests for pages pass through it.
 const HOME = "/notifications";
 const NAME = "Eventr";
 // Safari withdraws the permission if a push shows nothing; other browsers tolerate this while a page is visible.
 const MUST_SHOW = /AppleWebKit/.test(navigator.userAgent) && !/Chrom/.test(navigator.userAgent);
 
-self.addEventListener("install", () => self.skipWaiting());
+// The page for times without a connection (app/web/pages/installation.py). It is the same for everyone.
+const OFFLINE = "/offline";
+const STORE = "offline";
+const DAY = 86400000;
+let offline = false;
+
+self.addEventListener("install", (event) => {
+  self.skipWaiting();
+  // Push works without this page.
+  event.waitUntil(keep().catch(() => {}));
+});
+self.addEventListener("activate", (event) => event.waitUntil(self.registration.navigationPreload?.enable()));
+self.addEventListener("fetch", (event) => {
+  const { request } = event;
+  if (request.mode === "navigate" && request.method === "GET") event.respondWith(navigate(event));
+  else if (offline && request.destination === "style") event.respondWith(caches.match(request).then((kept) => kept ?? fetch(request)));
+});
 self.addEventListener("push", (event) => event.waitUntil(show(read(event.data))));
 self.addEventListener("notificationclick", (event) => {
   event.notification.close();
@@ -13,6 +30,38 @@ self.addEventListener("notificationclick", (event) => {
 self.addEventListener("pushsubscriptionchange", (event) => event.waitUntil(renew(event)));
 
 const windows = () => self.clients.matchAll({ type: "window", includeUncontrolled: true });
+
+// Stores the page and its style sheets, and forgets older ones.
+async function keep() {
+  const answer = await fetch(OFFLINE, { cache: "no-store" });
+  if (!answer.ok || answer.redirected) return;
+  const styles = (await answer.clone().text()).match(/\/static\/[\w.-]+\.css/g) ?? [];
+  const store = await caches.open(STORE);
+  await store.addAll(styles);
+  await store.put(OFFLINE, answer);
+  const wanted = [OFFLINE, ...styles];
+  for (const one of await store.keys()) if (!wanted.includes(new URL(one.url).pathname)) await store.delete(one);
+}
+
+// Its language and look may have changed since.
+async function renew() {
+  const kept = await caches.match(OFFLINE);
+  if (!(Date.now() - Date.parse(kept?.headers.get("Date")) < DAY)) await keep();
+}
+
+async function navigate(event) {
+  try {
+    const answer = (await event.preloadResponse) ?? (await fetch(event.request));
+    offline = false;
+    event.waitUntil(renew().catch(() => {}));
+    return answer;
+  } catch (failure) {
+    offline = true;
+    const kept = await caches.match(OFFLINE);
+    if (kept) return kept;
+    throw failure;
+  }
+}
 
 function read(data) {
   try {
