@@ -99,7 +99,9 @@ def main(names: Sequence[str] = ()) -> None:
                 if not names:
                     break
             with _serve(home, running.settings, f"look{suffix}", demo_rich.fill) as (site, filled):
-                contexts = [browser.new_context(base_url=site.url, **look) for _ in range(2)]
+                contexts = [
+                    browser.new_context(base_url=site.url, service_workers="block", **look) for _ in range(2)
+                ]
                 _draw(contexts, filled, suffix, names)
 
 
@@ -214,9 +216,9 @@ def _draw(contexts: list[BrowserContext], filled: demo.Demo, suffix: str, names:
 
 
 def _take(page: Page, screen: Screen, filled: demo.Demo, suffix: str) -> None:
-    screen.show(page, filled)
-    page.wait_for_load_state("networkidle")
-    _keep(page.screenshot(animations="disabled", caret="hide"), FOLDER / f"{screen.name}{suffix}.png")
+    with screen.shown(page, filled):
+        page.wait_for_load_state("networkidle")
+        _keep(page.screenshot(animations="disabled", caret="hide"), FOLDER / f"{screen.name}{suffix}.png")
 
 
 def _keep(shot: bytes, path: Path) -> None:

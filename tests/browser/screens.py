@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from playwright.sync_api import Page, expect
 
-from app import clock
+from app import clock, create_app
 from app.feeds.html.text import flatten_html
 from app.models.feeds.fetched import Fetched, FetchRequest
+from app.models.imports.imports import ChoiceKind
 from app.models.reading.rules import Rule
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.text_rules import Trial
@@ -26,6 +28,7 @@ TABLET = "Mozilla/5.0 (Android 14; Tablet; rv:135.0) Gecko/135.0 Firefox/135.0"
 
 Path = str | Callable[[Demo], str]
 Prepare = Callable[[Page], None]
+Turn = Callable[[Page, Demo], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Screen:
         covers: what an open menu lies upon at this moment, as a selector.
         expect: part of a console message that belongs to it.
         wide: whether phones have no such state.
+        enter: done before one goes there.
+        leave: done after it was looked at, for the screens that come after it.
     """
 
     name: str
@@ -48,6 +53,20 @@ class Screen:
     expect: str = ""
     covers: str = ""
     wide: bool = False
+    enter: Turn | None = None
+    leave: Turn | None = None
+
+    @contextlib.contextmanager
+    def shown(self, page: Page, demo: Demo) -> Iterator[None]:
+        """Go there, and leave it at the end as it was."""
+        if self.enter:
+            self.enter(page, demo)
+        try:
+            self.show(page, demo)
+            yield
+        finally:
+            if self.leave:
+                self.leave(page, demo)
 
     def show(self, page: Page, demo: Demo) -> None:
         """Go there."""
@@ -212,6 +231,14 @@ def _server_failed(demo: Demo) -> str:
 
 def _server_preview(demo: Demo) -> str:
     return f"/imports/{importing.pulled(demo.services, demo.ann).id}"
+
+
+def _server_choices(demo: Demo) -> str:
+    """The account there has rules, saved searches and settings of feeds, too."""
+    one = importing.pulled(demo.services, demo.ann)
+    counts = {ChoiceKind.RULES.value: 4, ChoiceKind.SEARCHES.value: 2, ChoiceKind.FEEDS.value: 12}
+    demo.services.store.database["imports"].update_one({"_id": one.id}, {"$set": {"choice_counts": counts}})
+    return f"/imports/{one.id}"
 
 
 def _sendable(demo: Demo) -> str:
@@ -471,10 +498,54 @@ def _text_look(page: Page) -> None:
     expect(page.locator("#look:popover-open")).to_be_visible()
 
 
+def _print(page: Page) -> None:
+    page.emulate_media(media="print")
+
+
+def _too_large(page: Page) -> None:
+    page.locator("form[action='/people/follow'] input[name=name]").evaluate(
+        "(field) => { field.value = 'x'.repeat(70000); field.form.submit(); }"
+    )
+    expect(page.locator(".foot")).to_have_text("413")
+
+
+def _pause(page: Page, demo: Demo) -> None:
+    demo.services.subscriptions.set_paused(demo.ann, demo.feeds["restofworld.org-e04770"], True)
+
+
+def _resume(page: Page, demo: Demo) -> None:
+    demo.services.subscriptions.set_paused(demo.ann, demo.feeds["restofworld.org-e04770"], False)
+
+
+_PHONE = re.compile(r"/settings/apps\?phone")
+
+
+def _on_a_network(page: Page, demo: Demo) -> None:
+    """The page as it is on a server that phones can reach: tests run on this machine alone."""
+    base = "http://reader.lan"
+    client = create_app(
+        dataclasses.replace(demo.services.settings, base_url=base), demo.services
+    ).test_client()
+    for cookie in page.context.cookies():
+        client.set_cookie(cookie["name"], cookie["value"], domain="reader.lan")
+    body = client.get("/settings/apps", base_url=base).data
+    page.route(_PHONE, lambda route: route.fulfill(body=body, content_type="text/html"))
+
+
+def _alone(page: Page, demo: Demo) -> None:
+    page.unroute(_PHONE)
+
+
 #: For pictures only, in the rich account: their own tests look at them with recordings that are there.
 EXTRAS: tuple[Screen, ...] = (
     Screen("player", _podcast),
     Screen("player-bar", _podcast, _playing),
+    Screen(
+        "article-print",
+        lambda demo: f"/read/folder/{demo.folders['Design']}?entry={demo.entry}",
+        _print,
+        leave=lambda page, demo: page.emulate_media(media="screen"),
+    ),
     Screen("text-look", lambda demo: f"/read/all?entry={demo.entry}", _text_look),
 )
 SCREENS: tuple[Screen, ...] = (
@@ -484,6 +555,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("signup-invite", "/signup", stranger=True),
     Screen("login", "/login", stranger=True),
     Screen("missing", "/nope", expect="404"),
+    Screen("offline", "/offline", stranger=True),
     Screen("shared-stream", _person, stranger=True),
     Screen("shared-one", _share, stranger=True),
     Screen("shared-chain", _chain, stranger=True),
@@ -544,6 +616,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("page-lists", _list_page, _lists_shown),
     Screen("page-point", _list_page, _pointed),
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
+    Screen(
+        "feed-paused",
+        lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}",
+        enter=_pause,
+        leave=_resume,
+    ),
     Screen("feed-failing", lambda demo: f"/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("welcome", "/welcome"),
     Screen("packs", "/packs"),
@@ -558,6 +636,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("import-server-reading", _server_read),
     Screen("import-server-failed", _server_failed),
     Screen("import-server-preview", _server_preview),
+    Screen("import-server-choices", _server_choices),
     Screen("import-report-notes", lambda demo: f"/imports/{importing.noted(demo.services, demo.ann).id}"),
     Screen("subscriptions", "/subscriptions"),
     Screen("subscriptions-chosen", "/subscriptions", _choose_feeds),
@@ -602,6 +681,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("rule-stored", _stored_rule),
     Screen("apps-made", "/settings/apps?app=unread", _made),
     Screen("apps-feed-made", "/settings/apps?stream=starred", _feed_made),
+    Screen("apps-qr", "/settings/apps?phone", enter=_on_a_network, leave=_alone),
     Screen("apps-clients", "/settings/apps/clients"),
     Screen("api-docs", "/api/docs"),
     Screen("api-docs-operation", "/api/docs#listEntries", _operation, stranger=True),
@@ -619,6 +699,8 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin-texts-tried", _site_rules),
     Screen("admin-texts-refused", "/admin/texts", _selector_refused, expect="400"),
     Screen("admin-server", "/admin/settings"),
+    Screen("admin-server-filtered", "/admin/settings?show=changed#settings"),
+    Screen("admin-cells", "/admin/cells"),
     # Last: it leaves nothing unread.
     Screen("marked", lambda demo: f"/read/folder/{demo.folders['Design']}", _marked),
     Screen("history", _history),
@@ -629,6 +711,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("people", lambda demo: social.around(demo) and "/people", _more),
     Screen("people-of-somebody", "/@dana/followers", stranger=True),
     Screen("person-found", lambda demo: social.around(demo) and "/add", _found_person),
+    Screen("too-large", "/people", _too_large, expect="413"),
     Screen("report", lambda demo: f"/report?share={social.shared(demo)}"),
     Screen("admin-moderation", "/admin/moderation"),
     Screen("following", lambda demo: social.passed_on(demo) and "/read/following"),

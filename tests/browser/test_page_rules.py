@@ -81,8 +81,8 @@ def _then() -> Iterator[None]:
 def _show(page: Page, filled: demo.Demo) -> Iterator[Screen]:
     for screen in SCREENS:
         if screen.name in PAGES:
-            screen.show(page, filled)
-            yield screen
+            with screen.shown(page, filled):
+                yield screen
 
 
 @pytest.mark.long

@@ -155,22 +155,22 @@ def test_every_screen_is_accessible(
         page = pages[screen.stranger]
         is_whole = direction == "ltr" or screen.name in MIRRORED
         page.set_viewport_size(_size(*WIDTHS["wide"]))
-        screen.show(page, filled)
-        known: set[str] = set()
-        for width, size in WIDTHS.items():
-            touch[page].send("Emulation.setTouchEmulationEnabled", {"enabled": width == "phone"})
-            _unroll(page, size)
-            page.emulate_media(color_scheme="light")
-            for (scheme, theme), options in _asked(page, direction, known, is_whole).items():
-                page.emulate_media(color_scheme=scheme)
-                page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
-                at = f"{screen.name} {width} {scheme} {theme} {direction}"
-                found += [
-                    f"{at}: {fault}"
-                    for fault in _faults(page, options, screen.covers, contrast if is_whole else None)
-                ]
-            page.evaluate("document.documentElement.dataset.theme = 'auto'")
-        found += [f"{screen.name} {direction}: {fault}" for fault in _cut(page)]
+        with screen.shown(page, filled):
+            known: set[str] = set()
+            for width, size in WIDTHS.items():
+                touch[page].send("Emulation.setTouchEmulationEnabled", {"enabled": width == "phone"})
+                _unroll(page, size)
+                page.emulate_media(color_scheme="light")
+                for (scheme, theme), options in _asked(page, direction, known, is_whole).items():
+                    page.emulate_media(color_scheme=scheme)
+                    page.evaluate("(theme) => { document.documentElement.dataset.theme = theme; }", theme)
+                    at = f"{screen.name} {width} {scheme} {theme} {direction}"
+                    found += [
+                        f"{at}: {fault}"
+                        for fault in _faults(page, options, screen.covers, contrast if is_whole else None)
+                    ]
+                page.evaluate("document.documentElement.dataset.theme = 'auto'")
+            found += [f"{screen.name} {direction}: {fault}" for fault in _cut(page)]
     assert not found, "\n".join(found)
 
 
@@ -251,11 +251,11 @@ def test_longer_words_push_nothing_off_the_screen(site: Site, visit: Visit) -> N
     found = []
     for screen in SCREENS:
         if not screen.stranger and screen.prepare is None:
-            screen.show(page, filled)
-            for size in (WIDTHS["phone"], (320, 640)):
-                page.set_viewport_size(_size(*size))
-                if (wider := _too_wide(page)) > 0:
-                    found.append(f"{screen.name}: {wider} px too wide at {size[0]} px")
+            with screen.shown(page, filled):
+                for size in (WIDTHS["phone"], (320, 640)):
+                    page.set_viewport_size(_size(*size))
+                    if (wider := _too_wide(page)) > 0:
+                        found.append(f"{screen.name}: {wider} px too wide at {size[0]} px")
     assert not found, "\n".join(found)
 
 
