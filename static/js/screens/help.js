@@ -8,7 +8,15 @@ const dialog = document.getElementById("help");
 
 async function show() {
   if (!dialog.firstChild && !(await load("/help/keys", "help"))) return;
-  dialog.showModal();
+  // The dialog must not be seen without its look.
+  const sheet = dialog.querySelector("link");
+  if (sheet && !sheet.sheet) {
+    await new Promise((ready) => {
+      sheet.addEventListener("load", ready);
+      sheet.addEventListener("error", () => ready(sheet.remove()));
+    });
+  }
+  if (!dialog.open) dialog.showModal();
   // On a touch screen, focusing the field would cover the shortcuts with the keyboard.
   if (matchMedia("(hover: hover)").matches) dialog.querySelector("[data-filter]").focus();
 }
