@@ -7,6 +7,7 @@ import pytest
 from app.feeds.html.lead import PARAGRAPHS_MAX
 from app.feeds.html.main_text import extract_main_text
 from app.feeds.html.text import flatten_html
+from app.models.reading.text_rules import TextRule
 
 URL = "https://site.example/2026/one"
 LEAD = "The harbour of the old town was closed on Monday, after a storm had moved half of its ships."
@@ -102,3 +103,48 @@ def test_a_paragraph_that_the_text_has_is_not_repeated() -> None:
     found = flatten_html(read(make_page(f"<p>{LEAD}</p>", story=STORY + f"<p>{LEAD}</p>")))
     assert found.startswith("Paragraph 0 of")
     assert found.count(LEAD) == 1
+
+
+BAD = "http://[bad/"
+
+
+@pytest.mark.parametrize("head", ["", "<base href='https://cdn.example/sub/'>", f"<base href='{BAD}'>"])
+@pytest.mark.parametrize("place", ["lead", "body", "object"])
+def test_a_broken_link_loses_no_text(head: str, place: str) -> None:
+    link = f"<a href='{BAD}'>See it</a>"
+    broken = f"<object codebase='{BAD}' data='a.swf'></object>" if place == "object" else ""
+    lead = f"<p>{LEAD} {link if place == 'lead' else 'See it'}.</p>{broken}"
+    story = STORY.replace("of a long", f"of a {link} long", 1) if place == "body" else STORY
+    page = make_page(lead, story=story).replace(b"<head>", f"<head>{head}".encode())
+    assert b"<base" in page or not head
+    found = read(page)
+    assert flatten_html(found).startswith(f"{LEAD} See it. Paragraph 0 of")
+    assert "Paragraph 19 of" in found
+    assert "[bad" not in found
+
+
+@pytest.mark.parametrize("base", ["https://cdn.example/sub/", "//cdn.example/sub/"])
+def test_its_links_follow_the_base_of_the_page(base: str) -> None:
+    story = STORY.replace("of a long", "of a <a href='body'>long</a>", 1)
+    page = make_page(f"<p>{LEAD} <a href='map'>See it</a>.</p>", story=story)
+    # Only the first base counts.
+    bases = f"<head><base target='_top'><base href='{base}'><base href='/other/'>"
+    found = read(page.replace(b"<head>", bases.encode()))
+    assert 'href="https://cdn.example/sub/map"' in found
+    assert 'href="https://cdn.example/sub/body"' in found
+
+
+def test_a_broken_address_of_a_picture_loses_no_text() -> None:
+    page = make_page("").replace(b"<head>", f"<head><meta property='og:image' content='{BAD}'>".encode())
+    found = extract_main_text(page, URL)
+    assert "Paragraph 19 of" in found.html
+    assert found.picture is None
+
+
+def test_a_rule_reads_a_page_with_broken_links_and_a_base() -> None:
+    story = STORY.replace("of a long", f"of a <a href='{BAD}'>very</a> <a href='body'>long</a>", 1)
+    page = make_page("", story=story).replace(b"<head>", b"<head><base href='https://cdn.example/sub/'>")
+    found = extract_main_text(page, URL, rule=TextRule(1, "site.example", "div.body"))
+    assert found.is_by_rule
+    assert "[bad" not in found.html
+    assert 'href="https://cdn.example/sub/body"' in found.html

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import urljoin
 
 import lxml.html
 from lxml import etree
@@ -55,13 +54,12 @@ _END: Final = re.compile(r"[.!?…。！？؟][\s\"'”’»)\]]*$")
 _WORD: Final = re.compile(r"\w+")
 
 
-def find_lead(tree: etree._Element, found: str, url: str, titles: Sequence[str]) -> str:
+def find_lead(tree: etree._Element, found: str, titles: Sequence[str]) -> str:
     """Return the HTML of the paragraphs between a page's heading and the text that was found on it.
 
     Args:
-        tree: the page; its links need not be absolute.
+        tree: the page, with absolute links.
         found: HTML of the text.
-        url: the page's address, for relative addresses.
         titles: of the page: the heading has the words of one of them, or it is an ``h1``.
     """
     wanted = [_fold(text) for text in _read_anchors(found)]
@@ -81,7 +79,7 @@ def find_lead(tree: etree._Element, found: str, url: str, titles: Sequence[str])
             before.append(element)
     else:
         return ""
-    return "".join(_write(element, url) for element in before) if len(before) <= PARAGRAPHS_MAX else ""
+    return "".join(map(_write, before)) if len(before) <= PARAGRAPHS_MAX else ""
 
 
 def _fold(text: str) -> str:
@@ -127,10 +125,6 @@ def _is_apart(element: Any) -> bool:
     return element.tag in _APART or bool(_APART_NAME.search(names))
 
 
-def _write(element: Any, url: str) -> str:
-    """Return the HTML of a paragraph with absolute addresses, but without the text behind it."""
-    copied: Any = lxml.html.fromstring(
-        etree.tostring(element, encoding="unicode", method="html", with_tail=False)
-    )
-    copied.rewrite_links(lambda link: urljoin(url, link))
-    return etree.tostring(copied, encoding="unicode", method="html")
+def _write(element: etree._Element) -> str:
+    """Return the HTML of a paragraph, but without the text behind it."""
+    return etree.tostring(element, encoding="unicode", method="html", with_tail=False)

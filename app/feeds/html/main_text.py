@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import logging
 import re
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 from urllib.parse import urljoin
@@ -67,9 +68,8 @@ def extract_main_text(
         if _is_hostile(tree):
             return MainText("")
         picture, page_title = _find_picture(tree, url), _find_title(tree)
+        _resolve_links(tree, url)
         if rule is not None:
-            page_tree: Any = tree
-            page_tree.make_links_absolute(url, handle_failures="ignore")
             chosen = apply_rule(tree, rule)
             if "<img" in chosen or count_words(chosen):  # an empty container: scripts fill it
                 chosen = drop_heading(chosen, title)
@@ -78,10 +78,39 @@ def extract_main_text(
         document = import_module("readability").Document(tree, url=url)
         found = document.summary(html_partial=True, keep_all_images=True)
         found = found if isinstance(found, str) else ""
-        found = find_lead(tree, found, url, (title, page_title)) + drop_heading(found, title)
+        found = _find_lead(tree, found, (title, page_title)) + drop_heading(found, title)
     except (etree.LxmlError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return MainText("")
     return MainText(found, None if "<img" in found else picture, page_title)
+
+
+def _find_lead(tree: etree._Element, found: str, titles: Sequence[str]) -> str:
+    """Return the paragraphs before a text; nothing where they are odd, so that the text itself isn't lost."""
+    try:
+        return find_lead(tree, found, titles)
+    except (etree.LxmlError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return ""
+
+
+def _resolve_links(tree: Any, url: str) -> None:
+    """Make the links of a page absolute, from its first ``<base>`` with an address; drop broken ones.
+
+    The algorithm does the same, but one broken link beside a base, or in an object's, ends it.
+    """
+    bases = [element for element in tree.iter("base") if element.get("href")]
+    base = _join(url, bases[0].get("href").strip()) if bases else ""
+    for element in bases:
+        element.drop_tree()
+    etree.strip_attributes(tree, "codebase")
+    tree.make_links_absolute(base or url, resolve_base_href=False, handle_failures="discard")
+
+
+def _join(base: str, address: str) -> str:
+    """Return an absolute address, empty if it is broken."""
+    try:
+        return urljoin(base, address)
+    except ValueError:
+        return ""
 
 
 def drop_heading(markup: str, title: str) -> str:
@@ -131,5 +160,5 @@ def _find_title(tree: etree._Element) -> str:
 
 def _find_picture(tree: etree._Element, url: str) -> str | None:
     found = tree.xpath("//meta[@property='og:image' or @name='og:image']/@content")
-    address = urljoin(url, str(found[0]).strip()) if isinstance(found, list) and found else ""
+    address = _join(url, str(found[0]).strip()) if isinstance(found, list) and found else ""
     return address if address.startswith(("https://", "http://")) else None
