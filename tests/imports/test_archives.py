@@ -132,6 +132,14 @@ def test_ttrss_export_without_its_end_is_complete_after_its_last_article(packed:
         list(open_archive(cut, Limits()).iter_entries())
 
 
+@pytest.mark.parametrize("count", [0, 10, 249, 251])
+def test_ttrss_export_cut_off_between_two_articles_is_damaged(count: int) -> None:
+    whole = samples.ttrss([samples.ttrss_article("a", number) for number in range(count)])
+    cut = io.BytesIO(whole.removesuffix(b"</articles>"))
+    with pytest.raises(InvalidError, match="damaged"):
+        list(open_archive(cut, Limits()).iter_entries())
+
+
 @pytest.mark.parametrize("old", [False, True], ids=["new", "old"])
 def test_freshrss_brings_folders_stars_labels_and_read_states(
     services: Services, alice: Actor, mine: Reader, old: bool

@@ -195,6 +195,20 @@ def test_a_newsblur_that_repeats_its_first_page_of_shares_is_read_once(
     assert sum(r.path.startswith("/social/") for r in wire.seen) == 2
 
 
+def test_shares_of_a_newsblur_that_names_no_stories_are_read_to_their_end(
+    services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
+) -> None:
+    class Nameless(NewsBlur):
+        def _shared_story(self, number: int, item: Item) -> dict[str, Any]:
+            return {**super()._shared_story(number, item), "story_hash": None}
+
+    server = Nameless({"a": ""}, [Item("a", number, shared="") for number in range(3)])
+    server.most_shared = 1
+    serve(wire, server)
+    imported(services, pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher))
+    assert set(mine.tags) == {"a 0", "a 1", "a 2"}
+
+
 def test_a_newsblur_without_profiles_brings_the_rest(
     services: Services, alice: Actor, mine: Reader, wire: Wire, fetcher: Fetcher
 ) -> None:

@@ -57,6 +57,8 @@ from app.models.reading.notes import (
 HEAD: Final = 4096
 #: Bytes at the end of a list of articles that show whether it is complete.
 _TAIL: Final = 64
+#: Articles that the plugin of tt-rss writes at a time.
+_TTRSS_PAGE: Final = 250
 #: Longest line of a CSV file, characters.
 _LINE_MAX: Final = 1 << 20
 _READ, _UNREAD, _STARRED = (f"user/-/state/com.google/{state}" for state in ("read", "unread", "starred"))
@@ -237,15 +239,16 @@ def _iter_ttrss(source: Readable) -> Iterator[SavedEntry]:
 
 
 def _iter_articles(parser: etree.XMLPullParser, source: Readable) -> Iterator[etree._Element]:
-    tail = b""
+    tail, count = b"", 0
     while piece := source.read():
         tail = (tail + piece)[-_TAIL:]
         parser.feed(piece)
         for _, element in parser.read_events():
             if isinstance(element, etree._Element):
+                count += 1
                 yield element
-    # The plugin writes no end if the number of articles is a multiple of its page of 250.
-    if tail.rstrip().endswith(b"</article>"):
+    # The plugin writes no end if its last page is full; any other file without one was cut off.
+    if count % _TTRSS_PAGE == 0 and tail.rstrip().endswith(b"</article>"):
         parser.feed(b"</articles>")
 
 

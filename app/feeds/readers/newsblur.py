@@ -88,7 +88,7 @@ class NewsBlurReader:
         entries = tuple(_read_shared_story(row, feeds, self._number) for row in rows)
         # A server may send fewer than requested, so only an empty page is the end, or the same one again.
         name = get_text(rows[0].get("story_hash"))[:_HASH_MAX] if rows else ""
-        goes_on = bool(rows) and name != first
+        goes_on = bool(rows) and not (name and name == first)
         return PulledPage(entries, f"{offset + len(rows)}\n{name}" if goes_on else "", len(rows))
 
     def _read_saved(self, cursor: str, size: int) -> Steps[PulledPage]:
