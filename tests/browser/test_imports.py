@@ -117,6 +117,29 @@ def test_a_server_has_only_the_fields_of_its_kind(visit: Callable[..., Page], si
     expect(secret).to_have_attribute("type", "text")
 
 
+def test_a_wrong_field_of_a_server_is_seen_with_each_kind(visit: Callable[..., Page], site: Site) -> None:
+    add_user(site.services)
+    page = visit(login="ann", expect="400")
+    page.goto("/imports/server")
+    address, name, secret = (page.locator(f"#f-{one}") for one in ("address", "name", "secret"))
+    page.get_by_role("radio", name="FreshRSS").check()
+    address.fill("ftp://nope nope")
+    name.fill("ann")
+    secret.fill("key-17")
+    page.get_by_role("button", name="Read my account").click()
+    expect(address).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("radio", name="NewsBlur").check()
+    expect(address).to_be_visible()
+    page.get_by_role("radio", name="FreshRSS").check()
+    address.fill("rss.example.org")
+    name.fill("")
+    secret.fill("key-17")
+    page.get_by_role("button", name="Read my account").click()
+    expect(name).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("radio", name="Miniflux").check()
+    expect(name).to_be_visible()
+
+
 def test_page_of_an_archive_becomes_its_preview(visit: Callable[..., Page], site: Site) -> None:
     actor = add_user(site.services, "ann")
     body = archives.freshrss({"a": ("News",)}, [archives.google_item("a", 1, starred=True)], {})

@@ -19,6 +19,7 @@ from app.feeds.fetch.fetcher import Fetcher
 from app.feeds.html.allow_list import NEVER, TAGS
 from app.feeds.html.formulas import ELEMENTS
 from app.gateways.imports import archives as gateway
+from app.gateways.imports import pulls as pulls_gateway
 from app.models.accounts.actor import Actor
 from app.models.imports.archives import SavedEntry
 from app.models.imports.imports import ImportState
@@ -343,7 +344,8 @@ def settings(settings: Settings, wire: Wire) -> Settings:
 def pulled(services: Services, who: Actor, kind: PullKind, wire: Wire, fetcher: Fetcher) -> Any:
     secret = TOKEN if kind is PullKind.MINIFLUX else PASSWORD
     name = "" if kind is PullKind.MINIFLUX else NAME
-    one = services.pulled_imports.request_pull(who, kind, wire.url(), name=name, secret=secret)
+    address = "" if kind is PullKind.NEWSBLUR else wire.url()
+    one = services.pulled_imports.request_pull(who, kind, address, name=name, secret=secret)
     asyncio.run(services.pulled_imports.run(one.user_id, one.id, "run", fetcher))
     found = services.imports.get(who, one.id)
     assert found.state is ImportState.PREVIEW, found.fault
@@ -361,7 +363,9 @@ def test_texts_of_other_servers_become_those_of_saved_pages(
     fetcher: Fetcher,
     kind: PullKind,
     server: type[OtherReader],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(pulls_gateway, "NEWSBLUR", wire.url().rstrip("/"))
     items = [Item("a", 0, read=True), Item("a", 7, starred=True)]
     wire.app = Request.application(server({"a": ""}, items, text=HOSTILE))
     found = pulled(services, alice, kind, wire, fetcher)

@@ -19,6 +19,7 @@ from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import EventrError, InvalidError
 from app.feeds.fetch.fetcher import Fetcher
+from app.gateways.imports import pulls as gateway
 from app.gateways.imports.pulls import TRIES
 from app.models.accounts.actor import Actor
 from app.models.feeds.hosts import parse_host
@@ -60,6 +61,11 @@ def mine(services: Services, alice: Actor) -> Reader:
 def serve(wire: Wire, server: OtherReader) -> OtherReader:
     wire.app = Request.application(server)
     return server
+
+
+@pytest.fixture(autouse=True)
+def _newsblur(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "NEWSBLUR", wire.url().rstrip("/"))
 
 
 def request(services: Services, who: Actor, kind: PullKind, address: str) -> Import:
@@ -145,7 +151,7 @@ def test_newsblur_brings_saved_stories_with_their_times_tags_notes_and_highlight
         Item("gone", 7, starred=True, note="Kept"),
     ]
     serve(wire, NewsBlur({"a": "News", "b": ""}, items))
-    found = pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher)
+    found = pulled(services, alice, PullKind.NEWSBLUR, "", fetcher)
     assert found.state is ImportState.PREVIEW, found.fault
     done = imported(services, found)
     assert [folder.name for folder in found.folders] == ["News"]
@@ -172,7 +178,7 @@ def test_stories_shared_on_newsblur_get_a_tag_and_their_comments_become_notes(
     server = NewsBlur({"a": "News", "b": ""}, items)
     server.most_shared = 1  # fewer than are asked for
     serve(wire, server)
-    done = imported(services, pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher))
+    done = imported(services, pulled(services, alice, PullKind.NEWSBLUR, "", fetcher))
     assert mine.tags == {title: {"Shared"} for title in ("a 0", "a 1", "b 0", "gone 7")}
     assert set(mine.starred) == {"a 1", "b 1"}
     assert done.marks == {"starred": 2, "tagged": 4, "noted": 3, "pages": 1}
@@ -190,7 +196,7 @@ def test_a_newsblur_that_repeats_its_first_page_of_shares_is_read_once(
             return super().list_shared(0, limit)
 
     serve(wire, Repeating({"a": ""}, [Item("a", 0, shared=""), Item("a", 1, shared="")]))
-    imported(services, pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher))
+    imported(services, pulled(services, alice, PullKind.NEWSBLUR, "", fetcher))
     assert set(mine.tags) == {"a 0", "a 1"}
     assert sum(r.path.startswith("/social/") for r in wire.seen) == 2
 
@@ -222,7 +228,7 @@ def test_a_newsblur_without_profiles_brings_the_rest(
             return others.answer(body)
 
     serve(wire, Plain({"a": ""}, [Item("a", 0, starred=True, shared="x")]))
-    imported(services, pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher))
+    imported(services, pulled(services, alice, PullKind.NEWSBLUR, "", fetcher))
     assert set(mine.starred) == {"a 0"}
     assert mine.tags == {}
 
@@ -569,7 +575,7 @@ def test_stories_that_are_unsaved_between_two_runs_leave_no_other_out(
 ) -> None:
     items = [Item("a", number, starred=True) for number in range(6)]
     server = serve(wire, NewsBlur({"a": ""}, items))
-    one = request(services, alice, PullKind.NEWSBLUR, wire.url())
+    one = request(services, alice, PullKind.NEWSBLUR, "")
     server.refuse = refuse_at("h", ":000002")
     assert go_on(services, one, fetcher) == {"state": "waits"}
     for number in gone:
@@ -632,7 +638,7 @@ def test_what_a_pull_stores_is_limited(
     monkeypatch.setattr(pulls, "STORED_MAX", 4000)
     items = [Item("a", number, starred=True, note="x" * 900) for number in range(6)]
     serve(wire, NewsBlur({"a": ""}, items))
-    found = pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher)
+    found = pulled(services, alice, PullKind.NEWSBLUR, "", fetcher)
     assert "larger than this server accepts" in fault_of(services, found)
     assert services.store.database["import_marks"].count_documents({}) == 0
 
@@ -644,7 +650,7 @@ def test_notes_and_highlights_of_a_page_fit_into_the_database(
     quotes = tuple(f"{number:04}" + "語" * 4990 for number in range(200))
     items = [Item("a", number, starred=True, highlights=quotes) for number in range(8)]
     serve(wire, NewsBlur({"a": ""}, items))
-    found = pulled(services, alice, PullKind.NEWSBLUR, wire.url(), fetcher)
+    found = pulled(services, alice, PullKind.NEWSBLUR, "", fetcher)
     assert found.state is ImportState.PREVIEW, found.fault
 
 

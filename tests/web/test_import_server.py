@@ -10,7 +10,10 @@ import pytest
 
 from app import clock
 from app.bootstrap.services import Services
+from app.errors import InvalidError
 from app.models.accounts.actor import Actor
+from app.models.imports.imports import Import
+from app.models.imports.pulls import PullKind
 from tests.support.importing import unreadable
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
@@ -100,4 +103,57 @@ def test_wrong_fields_are_explained_and_the_secret_isnt_sent_back(
     assert "key-17" not in answer.text
     secret = lxml.html.fromstring(answer.text).get_element_by_id("h-secret").text_content()
     assert secret == "Enter it again." or said in secret
+    assert services.imports.list_recent(reader) == []
+
+
+NEWSBLUR = {"kind": "newsblur", "name": "ann", "secret": "key-17"}
+
+
+@pytest.mark.parametrize("typed", ["https://rss.example.org", "ftp://nope nope"])
+def test_a_login_for_newsblur_goes_to_no_address_typed_for_another_reader(
+    ann: Visitor, services: Services, reader: Actor, typed: str
+) -> None:
+    """The form hides the field then, but its text is still sent."""
+    answer = ann.post(PAGE, NEWSBLUR | {"address": typed})
+    (found,) = services.imports.list_recent(reader)
+    assert answer.location == f"/imports/{found.id}"
+    assert found.name == "www.newsblur.com"
+    pull = services.imports.get(reader, found.id).pull
+    assert pull
+    assert pull.address == "https://www.newsblur.com"
+
+
+def test_a_name_typed_for_another_reader_is_none_for_miniflux(
+    ann: Visitor, services: Services, reader: Actor
+) -> None:
+    ann.post(PAGE, FORM | {"name": "ann\x07" * 40})
+    (found,) = services.imports.list_recent(reader)
+    one = services.imports.get(reader, found.id)
+    assert one.pull
+    assert one.pull.kind is PullKind.MINIFLUX
+
+
+def _ask_for_newsblur(services: Services, reader: Actor, address: str) -> Import:
+    return services.pulled_imports.request_pull(
+        reader, PullKind.NEWSBLUR, address, name="ann", secret="key-17"
+    )
+
+
+@pytest.mark.parametrize("address", ["", "https://www.newsblur.com/", " www.newsblur.com"])
+def test_newsblur_has_one_address(services: Services, reader: Actor, address: str) -> None:
+    pull = _ask_for_newsblur(services, reader, address).pull
+    assert pull
+    assert pull.address == "https://www.newsblur.com"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://rss.example.org", "http://www.newsblur.com", "https://www.newsblur.com.example.org", "ftp://x"],
+)
+def test_a_login_for_newsblur_with_another_address_is_sent_nowhere(
+    services: Services, reader: Actor, address: str
+) -> None:
+    with pytest.raises(InvalidError) as found:
+        _ask_for_newsblur(services, reader, address)
+    assert found.value.ids["field"] == "address"
     assert services.imports.list_recent(reader) == []

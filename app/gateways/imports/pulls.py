@@ -46,7 +46,7 @@ _READERS: Final[Mapping[PullKind, Callable[[str, Login], ServerReader]]] = {
     PullKind.NEWSBLUR: NewsBlurReader,
 }
 #: The only server of its kind.
-_NEWSBLUR: Final = "https://www.newsblur.com"
+NEWSBLUR: Final = "https://www.newsblur.com"
 #: Runs that may begin without storing a page before an import ends.
 TRIES: Final = 25
 TOO_LARGE: Final = N_("The other server's answers are larger than this server accepts.")
@@ -75,12 +75,12 @@ class PulledImportGateway:
         """Store an import that is still to read a server.
 
         Raises:
-            InvalidError: this isn't the address of a server, or this server has no key to encrypt a login;
-                or no request can have this token.
+            InvalidError: this isn't the address of a server of this kind, or this server has no key to
+                encrypt a login; or no request can have this token.
         """
         if kind is PullKind.MINIFLUX:
             _check_token(login.secret)
-        address = _NEWSBLUR if kind is PullKind.NEWSBLUR and not address else self._resolve(address)
+        address = self._find_newsblur(address) if kind is PullKind.NEWSBLUR else self._resolve(address)
         if not self._key:
             raise InvalidError("This server has no key for secrets. Ask its administrator to set one.")
         sealed = sealing.encrypt_text(self._key, json.dumps(login).encode(), _name(user_id))
@@ -106,6 +106,15 @@ class PulledImportGateway:
                 field="address",
             )
         return url.partition("#")[0].partition("?")[0].rstrip("/")
+
+    def _find_newsblur(self, address: str) -> str:
+        # A login for NewsBlur goes nowhere else, and one for another server doesn't go to NewsBlur.
+        if address and self._resolve(address) != NEWSBLUR:
+            raise InvalidError(
+                "Leave the address empty: your login for NewsBlur is only sent to www.newsblur.com.",
+                field="address",
+            )
+        return NEWSBLUR
 
     def find_pulling(self) -> list[tuple[ActiveImport, dt.datetime]]:
         """Return the imports that read servers, and when each is due."""

@@ -84,7 +84,8 @@ class PulledImportService:
         """Let a job read the actor's account on another server; it becomes an import with a preview.
 
         Args:
-            name: of the user there; Miniflux's own interface needs none.
+            address: of the server; NewsBlur has only one, and its address may be empty.
+            name: of the user there; not used for Miniflux's own interface, which needs none.
             secret: the password for apps, or the token. It is stored encrypted until the import ends.
 
         Raises:
@@ -96,7 +97,7 @@ class PulledImportService:
         self._free_space.require_space()
         self._fetch_budget.require_budget(actor)
         address = check_text(address, "address", limit=ADDRESS_MAX, empty=True)
-        name = check_text(name, "name", limit=NAME_MAX, empty=True)
+        name = "" if kind is PullKind.MINIFLUX else check_text(name, "name", limit=NAME_MAX, empty=True)
         if kind is not PullKind.MINIFLUX and not name:
             raise InvalidError("Enter your user name on the other server.", field="name")
         if not secret or len(secret) > SECRET_MAX or not secret.isprintable():

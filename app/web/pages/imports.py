@@ -149,9 +149,12 @@ def show_server_form() -> str:
 def read_server() -> Response | tuple[str, int]:
     """Let a job read the person's account on another reader's server, and show how far it is."""
     form = forms.read_form(request, ServerForm)
+    kind = PullKind(form.kind)
+    # The form hides the address for NewsBlur, but it may still have one that was typed for another reader.
+    address = "" if kind is PullKind.NEWSBLUR else form.address
     try:
         found = get_services().pulled_imports.request_pull(
-            get_actor(), PullKind(form.kind), form.address, name=form.name, secret=form.secret
+            get_actor(), kind, address, name=form.name, secret=form.secret
         )
     except _SHOWN as e:
         return render_page("pages/import_server.html", typed=form, error=e), e.http_status

@@ -69,6 +69,7 @@ class NewServerImport(Body, frozen=True):
 
     `kind`: `greader` for FreshRSS, The Old Reader, BazQux, Eventr and others with the Google Reader API.
     `secret`: the password for apps, or Miniflux's API key. It is deleted as soon as everything is read.
+    `address`: leave it out for `newsblur`. `name`: not used for `miniflux`.
     """
 
     kind: PullKind
