@@ -672,7 +672,7 @@ class Gateways:
         self.standby = StandbyGateway(store, m.entries, max_text=settings.search_text)
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
-        self.hiding = HidingGateway(m.subscriptions, m.undos)
+        self.hiding = HidingGateway(m.subscriptions, m.undos, self.read_marks)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         self.followed_lists = FollowedListGateway(
             m.followed_lists, self.imports, m.subscriptions, m.feeds, settings, cells=cells

@@ -1293,6 +1293,71 @@ def test_the_undo_of_hiding_keeps_what_a_rule_hid_before(
     assert "Story in B" not in get_titles(load(reader, alice, f"feed/{key.feed_id}")), "the rule hides it"
 
 
+def list_undos(world: World, actor: Actor) -> list[str]:
+    return [one.undo for one in world.services.marking.list_history(actor).actions]
+
+
+def test_the_undo_of_hiding_leaves_read_what_a_later_mass_mark_covers(reader: World, alice: Actor) -> None:
+    services = reader.services
+    token = services.hiding.hide_entry(alice, get_ids(reader, alice)["Only A"])
+    mass = services.reading.mark_all(alice, StreamRef.parse("all"))
+    services.hiding.restore(alice, token)
+    assert list_unread(reader, alice) == []
+    assert "Only A" in get_titles(load(reader, alice)), "it is shown"
+    services.reading.undo_mass_mark(alice, mass.undo)
+    assert list_unread(reader, alice) == EVERY, "its undo marks as unread what hiding had read"
+
+
+@pytest.mark.parametrize("shown", ["Story in A", "Story in B"])
+def test_what_is_shown_again_is_kept_by_the_undo_of_its_hiding(
+    reader: World, alice: Actor, shown: str
+) -> None:
+    ids, services = get_ids(reader, alice), reader.services
+    token = services.hiding.hide_entry(alice, ids["Story in A"])
+    other = services.hiding.hide_entry(alice, ids["Only A"])
+    services.hiding.show_entry(alice, ids[shown])
+    for is_read in (False, True):
+        services.reading.mark(alice, [ids["Story in A"], ids["Story in B"]], is_read)
+    before = list_unread(reader, alice)
+    with pytest.raises(NotFoundError):
+        services.hiding.restore(alice, token)
+    assert list_unread(reader, alice) == before
+    assert list_undos(reader, alice) == [f"hidden.{other}"]
+    services.hiding.restore(alice, other)
+    assert list_unread(reader, alice) == sorted([*before, "Only A"])
+
+
+def test_the_undo_of_hiding_still_reaches_copies_that_were_not_shown_again(
+    reader: World, alice: Actor
+) -> None:
+    ids, services = get_ids(reader, alice), reader.services
+    token = services.hiding.hide_entry(alice, ids["Story in A"])
+    turn_off(reader, alice)
+    services.hiding.show_entry(alice, ids["Story in A"])
+    services.hiding.restore(alice, token)
+    assert "Story in B" in list_unread(reader, alice)
+    assert "Story in A" not in list_unread(reader, alice)
+
+
+def test_hiding_what_rules_have_hidden_and_read_can_be_undone_as_well(reader: World, alice: Actor) -> None:
+    ids, hiding = get_ids(reader, alice), reader.services.hiding
+    for title in ("Story in A", "Story in B"):
+        key = reader.services.gateways.entries.get_key(alice.user_id, ids[title])
+        marks = RuleMarks(alice.user_id, key.feed_id, 0, 0, read=(key.seq,), hidden=(key.seq,))
+        reader.services.mappers.subscriptions.add_rule_marks(marks)
+    token = hiding.hide_entry(alice, ids["Story in A"])
+    assert list_undos(reader, alice) == [f"hidden.{token}"]
+    assert hiding.hide_entry(alice, ids["Story in B"]) == "", "it was hidden before"
+    hiding.restore(alice, token)
+    assert list_unread(reader, alice) == OTHERS, "the rules still hide these"
+    add_copy(reader)
+    assert "Story in C" in get_titles(load(reader, alice)), "later copies are shown again"
+    token = hiding.hide_entry(alice, ids["Only A"])
+    hiding.hide_entry(alice, ids["Story in A"])
+    hiding.show_entry(alice, ids["Story in A"])
+    assert list_undos(reader, alice) == [f"hidden.{token}"]
+
+
 @pytest.mark.parametrize("show", list(Show))
 def test_the_list_of_a_feed_hides_late_copies_of_a_hidden_story(
     reader: World, alice: Actor, show: Show

@@ -232,7 +232,7 @@ class ReadMarkGateway:
         if found:
             if synced:
                 self._changes.record_changes(user_id, _join(found))
-            self._take_back(user_id, found, clock.now())
+            self.take_back(user_id, found, clock.now())
         self._undos.remove_undone(user_id, token)
         return bool(found)
 
@@ -282,7 +282,7 @@ class ReadMarkGateway:
         if self._overtaken(undo) if undo else self._are_rows_overtaken(user_id, found, now):
             raise ConflictError("A later action changed the same feeds. Undo that action first.", undo=token)
         # First, because it can be repeated.
-        self._take_back(user_id, found, now)
+        self.take_back(user_id, found, now)
         if undo is None:
             return self._undos.remove(user_id, token)
         for _ in range(ROUNDS):
@@ -300,10 +300,10 @@ class ReadMarkGateway:
             if self._undos.leave_to_job(undo.user_id, undo.token, now + UNDONE):
                 return
             # The job has just ended: it may have marked copies after they became unread.
-            self._take_back(undo.user_id, self._undos.find_entries(undo.user_id, undo.token, now), now)
+            self.take_back(undo.user_id, self._undos.find_entries(undo.user_id, undo.token, now), now)
         self._undos.remove(undo.user_id, undo.token)
 
-    def _take_back(self, user_id: int, found: Sequence[FoundEntries], now: dt.datetime) -> None:
+    def take_back(self, user_id: int, found: Sequence[FoundEntries], now: dt.datetime) -> None:
         """Mark entries as unread; entries that a later mass mark has read wait for the undo of that mark."""
         now_unread = list[FoundEntries]()
         for one, later in self._find_all_later(user_id, found, now):

@@ -135,13 +135,20 @@ class HiddenEntries(NamedTuple):
     """What hiding entries changes: feed → numbers that weren't hidden before, and those that were unread.
 
     Attributes:
+        token: empty: it can't be undone, because it changed nothing.
         story_id: of their story; 0: copies that arrive later are shown.
+        masses: each feed's last mass mark at that time, as in :class:`FoundEntries`.
     """
 
     token: str
     story_id: int
     hidden: Mapping[int, Sequence[int]]
     unread: Mapping[int, Sequence[int]]
+    masses: Mapping[int, str | None]
+
+    def list_found(self) -> list[FoundEntries]:
+        """Return the entries that were unread, by feed."""
+        return [FoundEntries(f, tuple(seqs), self.masses[f]) for f, seqs in self.unread.items() if seqs]
 
 
 class UndoMapper:
@@ -262,7 +269,12 @@ class UndoMapper:
     def add_hidden(self, user_id: int, done: HiddenEntries, expires: dt.datetime, action: MassAction) -> None:
         """Store what hiding entries changes until ``expires``, and its line of the history."""
         rows = [
-            {"feed_id": f, "seqs": list(done.hidden.get(f, ())), "unread": list(done.unread.get(f, ()))}
+            {
+                "feed_id": f,
+                "seqs": list(done.hidden.get(f, ())),
+                "unread": list(done.unread.get(f, ())),
+                "mass": done.masses[f],
+            }
             for f in dict.fromkeys((*done.hidden, *done.unread))
         ]
         doc = {"token": done.token, "user_id": user_id, "expires": expires}
@@ -278,7 +290,30 @@ class UndoMapper:
             return None
         hidden = {row["feed_id"]: row["seqs"] for row in doc["hidden"]}
         unread = {row["feed_id"]: row["unread"] for row in doc["hidden"]}
-        return HiddenEntries(token, doc["story"], hidden, unread)
+        masses = {row["feed_id"]: row.get("mass", ANY_MASS) for row in doc["hidden"]}
+        return HiddenEntries(token, doc["story"], hidden, unread, masses)
+
+    @translate_errors
+    def forget_hidden(self, user_id: int, seqs: Mapping[int, Sequence[int]], story_id: int) -> None:
+        """Take entries out of all undos of hiding, and delete those that undo nothing anymore.
+
+        Args:
+            seqs: feed → numbers that are shown again.
+            story_id: of a story that is shown again; 0: none.
+        """
+        table = self._undos.get(user_id)
+        mine: Doc = {"user_id": user_id, "hidden": {"$exists": True}}
+        for feed_id, numbers in seqs.items():
+            among = {"$in": list(numbers)}
+            table.update_many(
+                {**mine, "hidden.feed_id": feed_id},
+                {"$pull": {"hidden.$[row].seqs": among, "hidden.$[row].unread": among}},
+                array_filters=[{"row.feed_id": feed_id}],
+            )
+        is_left = {"$elemMatch": {"$or": [{"seqs.0": {"$exists": True}}, {"unread.0": {"$exists": True}}]}}
+        # Hiding that has changed nothing but its story has no rows.
+        told = [{"hidden.0": {"$exists": True}}, *([{"story": story_id}] if story_id else [])]
+        table.delete_many({**mine, "hidden": {"$exists": True, "$not": is_left}, "$or": told})
 
     @translate_errors
     def set_action(self, user_id: int, token: str, action: MassAction) -> None:

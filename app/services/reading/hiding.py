@@ -48,7 +48,7 @@ class HidingService:
     def hide_entry(self, actor: Actor, entry_id: int) -> str:
         """Hide an entry and all copies of its story, also later ones; return a token that undoes this.
 
-        Hidden entries count as read. The token is empty if all of them were hidden and read before.
+        Hidden entries count as read. The token is empty if all of this was so before.
 
         Raises:
             NotFoundError: the entry isn't in the actor's feeds.
@@ -58,8 +58,9 @@ class HidingService:
         story_id = self._stories.find_lasting_id(actor, entry_id)
         rows = self._entries.find_rows(actor.user_id, keys[:1])
         title = rows[entry_id].title if entry_id in rows else ""
+        is_new = story_id != 0 and story_id not in self._stories.find_hidden(actor.user_id)
         done = self._hiding.hide_entries(
-            actor.user_id, keys, story_id, title, now=clock.now(), ttl=self._undo_ttl
+            actor.user_id, keys, story_id, title, is_new=is_new, now=clock.now(), ttl=self._undo_ttl
         )
         if story_id:
             self._accounts.store_story_hidden(actor.user_id, story_id, is_hidden=True)
@@ -67,10 +68,12 @@ class HidingService:
             self._changes.record_changes(actor.user_id, done.unread)
         self._events.notify_counts(actor.user_id)
         log.info("entry_hidden", user_id=actor.user_id, entry_id=entry_id, entries=len(keys))
-        return done.token if done.hidden or done.unread else ""
+        return done.token
 
     def show_entry(self, actor: Actor, entry_id: int) -> None:
         """Show a hidden entry and all copies of its story in lists again; they stay read.
+
+        An earlier hiding of them can't be undone anymore, as that would mark them as unread.
 
         Raises:
             NotFoundError: the entry isn't in the actor's feeds.
@@ -80,13 +83,14 @@ class HidingService:
         # First, so that no list hides them again.
         if story_id := self._stories.find_lasting_id(actor, entry_id):
             self._accounts.store_story_hidden(actor.user_id, story_id, is_hidden=False)
-        self._hiding.show_entries(actor.user_id, keys)
+        self._hiding.show_entries(actor.user_id, keys, story_id)
         self._events.notify_counts(actor.user_id)
         log.info("entry_shown", user_id=actor.user_id, entry_id=entry_id)
 
     def restore(self, actor: Actor, token: str) -> None:
         """Undo :meth:`hide_entry`: show the entries, and mark as unread those that were.
 
+        Those that a later mass mark covers stay read until that mark is undone.
         The token stays until all is done, so an interrupted undo can be repeated.
 
         Raises:
@@ -100,7 +104,7 @@ class HidingService:
         # First, so that no list hides the entries again.
         if found.story_id:
             self._accounts.store_story_hidden(actor.user_id, found.story_id, is_hidden=False)
-        self._hiding.restore(actor.user_id, found)
+        self._hiding.restore(actor.user_id, found, clock.now())
         if actor.synced:
             self._changes.record_changes(actor.user_id, found.unread)
         self._hiding.undos.remove(actor.user_id, token)
