@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import InvalidError
+from app.models.reading import search
 from app.models.reading.search import (
     QUERY_MAX,
     NameFilter,
@@ -19,7 +20,7 @@ from app.models.reading.search import (
     TermField,
     decode_query,
     encode_query,
-    list_widenings,
+    find_widenings,
     normalise_query,
     parse_query,
 )
@@ -193,14 +194,34 @@ def test_words(text: str, found: list[str]) -> None:
         ('by:"thomas mann" x', [("by:", '"thomas mann" x'), ("x", 'by:"thomas mann"'), ("", "x")]),
         ("-title:rose tulip", [("-title:rose", "tulip"), ("tulip", "-title:rose")]),
         ("before:soon", []),
+        ("- rose", []),
+        ("日 日 日", [("日", "日 日"), ("", "日")]),
         ("", []),
     ],
 )
 def test_a_query_is_widened_by_leaving_out_one_part(query: str, wider: list[tuple[str, str]]) -> None:
-    assert [(one.without, one.query) for one in list_widenings(query)] == wider
+    assert [(one.without, one.query) for one in find_widenings(query)] == wider
+
+
+@pytest.mark.parametrize(
+    ("query", "parses"),
+    [("日 " * (search.QUERY_MAX // 2), 3), (" ".join(map(str, range(300))), 1 + 6), ("! " * 99, 1)],
+)
+def test_only_as_many_wider_queries_are_parsed_as_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, query: str, parses: int
+) -> None:
+    parsed = list[str]()
+
+    def parse(text: str) -> search.SearchQuery:
+        parsed.append(text)
+        return parse_query(text)
+
+    monkeypatch.setattr(search, "parse_query", parse)
+    list(itertools.islice(find_widenings(query), 6))
+    assert len(parsed) == parses
 
 
 @given(st.text(max_size=300))
 def test_widening_never_fails(query: str) -> None:
-    for one in list_widenings(query):
+    for one in find_widenings(query):
         assert not parse_query(one.query).is_empty

@@ -14,7 +14,7 @@ import dataclasses
 import datetime as dt
 import enum
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from app.models.names import JOINERS, to_one_line
 from app.models.reading.entry import EntryKey
@@ -155,26 +155,40 @@ class Widening:
     query: str
 
 
-def list_widenings(text: str) -> list[Widening]:
-    """Return a query without each of its parts in turn, the filters first; then its terms alone.
+def find_widenings(text: str) -> Iterator[Widening]:
+    """Yield a query without each of its parts in turn, the filters first; then its terms alone.
 
-    A term that is wanted in the title or of an author isn't left out, but searched for everywhere.
+    Queries without conditions are left out, and none comes twice. Each is made only when it is needed, since
+    a query may have hundreds of parts. A term that is wanted in the title or of an author isn't left out,
+    but searched for everywhere.
     """
+    if parse_query(text).is_empty:
+        return
     matches = match_parts(text)
     parts = [match[0] for match in matches]
-    found: list[tuple[bool, Widening]] = []
-    for at, match in enumerate(matches):
-        name = (match["name"] or "").lower()
-        rest = parts[:at] + parts[at + 1 :]
-        if name in _WHERE and not match["minus"]:
-            without, rest = f"{match['name']}:", [*parts[:at], match[0].partition(":")[2], *parts[at + 1 :]]
-        else:
-            without = match[0]
-        found.append((not (name or match["minus"]), Widening(without, " ".join(filter(None, rest)))))
-    ordered = [one for _is_term, one in sorted(found, key=lambda pair: pair[0])]
-    alone = [Widening("", m[0]) for m in matches if not (m["name"] or m["minus"])] if len(parts) > 1 else []
-    unique = {one.query: one for one in reversed([*ordered, *alone]) if not parse_query(one.query).is_empty}
-    return [one for one in (*ordered, *alone) if unique.get(one.query) is one]
+    known = {" ".join(parts)}
+
+    def _is_new(query: str) -> bool:
+        if query in known or parse_query(query).is_empty:
+            return False
+        known.add(query)
+        return True
+
+    for at in sorted(range(len(parts)), key=lambda at: _is_term(matches[at])):
+        match, (before, after) = matches[at], (parts[:at], parts[at + 1 :])
+        without, kept = match[0], list[str]()
+        if (match["name"] or "").lower() in _WHERE and not match["minus"]:
+            name, _, value = match[0].partition(":")
+            without, kept = f"{name}:", [value]
+        if _is_new(query := " ".join(filter(None, [*before, *kept, *after]))):
+            yield Widening(without, query)
+    for match in matches:
+        if _is_term(match) and _is_new(match[0]):
+            yield Widening("", match[0])
+
+
+def _is_term(match: re.Match[str]) -> bool:
+    return not (match["name"] or match["minus"])
 
 
 class _Reader:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 
 from app import logs
 from app.errors import SearchUnavailableError
 from app.models.accounts.actor import Actor, Permission
-from app.models.reading.search import QUERY_MAX, Widening, list_widenings
+from app.models.reading.search import QUERY_MAX, Widening, find_widenings
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.services.access import require_permission
 from app.services.reading.reading import ReadingService
@@ -58,7 +59,7 @@ class WiderSearches:
         query = check_text(text, "query", limit=4 * QUERY_MAX, empty=True)
         found: list[WiderSearch] = []
         end = time.monotonic() + SECONDS_MAX
-        for one in list_widenings(query)[:TRIES_MAX]:
+        for one in itertools.islice(find_widenings(query), TRIES_MAX):
             if time.monotonic() >= end or (found and found[-1].without and not one.without):
                 break
             if wider := self._try(actor, one):
