@@ -11,6 +11,7 @@ import pytest
 from app import clock
 from app.errors import ForbiddenError, InvalidError, NotFoundError, StoreError, TooLargeError
 from app.models.accounts.actor import Actor
+from app.models.feeds.hosts import parse_host
 from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience, ShareVisibility
@@ -69,6 +70,32 @@ def test_own_shares_name_the_feed_that_they_came_from(people: People, ann: Actor
     assert all(row.source is None for row in people.rows(bob, FOLLOWING))
     subscriptions.update(ann, mine.feed_id, title="My blog")
     assert {r.source.title for r in people.rows(ann, SHARES) if r.source} == {"My blog", "other", "bob"}
+
+
+@pytest.mark.parametrize("site", [None, "https://site.example/home"])
+def test_the_address_of_a_feed_is_for_its_subscribers(
+    people: People, ann: Actor, bob: Actor, db: Any, site: str | None
+) -> None:
+    services = people.services
+    (entry,) = people.blog([bob])
+    for who in (ann, bob):
+        people.open(who)
+    people.follow(ann, "bob")
+    services.sharing.share(bob, entry)
+    (row,) = people.rows(ann, FOLLOWING)
+    services.sharing.share(ann, row.id)
+    feed_id = services.reading.get_article(bob, entry).source_id
+    url = "https://x.example/feed?token=SECRET"
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"title": "", "url": url, "site_url": site}})
+    (mine,) = people.rows(ann, SHARES)
+    page = services.reading.get_article(ann, row.id)
+    host = "site.example" if site else parse_host(page.entry.url or "")
+    assert host
+    assert mine.source is not None
+    assert (mine.source.title, page.feed_title) == (host, host)
+    assert services.reading.get_article(ann, mine.id).feed_title == host
+    assert services.sync.get_feed_title(ann, feed_id) == (host if site else "")
+    assert services.reading.get_article(bob, entry).feed_title == url
 
 
 def test_one_article_shared_by_several_is_one_row_and_read_at_once(

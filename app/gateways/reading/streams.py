@@ -18,6 +18,7 @@ from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.snapshots import SnapshotMapper
 from app.models.feeds.feed import FeedCard
+from app.models.feeds.hosts import parse_host
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.search import QueryNote, Term
 from app.models.reading.stream import (
@@ -101,10 +102,22 @@ class Sources:
                 )
         return found
 
-    def get_title(self, feed_id: int) -> str:
-        """Return this user's title of a feed."""
+    def get_title(self, feed_id: int, page: str | None = None) -> str:
+        """Return this user's title of a feed.
+
+        The address of a feed may be a secret of its subscribers. Others see the host of its site instead.
+
+        Args:
+            page: the address of an entry, whose host is the last resort.
+        """
         card, mine = self.cards.get(feed_id), self.subscriptions.get(feed_id)
-        return (mine.title if mine else "") or (card.title or card.url if card else "")
+        if mine is not None and mine.title:
+            return mine.title
+        if card is None:
+            return ""
+        if mine is not None or card.owner is not None:  # the address of a person's shares is public
+            return card.title or card.url
+        return card.title or parse_host(card.site_url or page or "")
 
     def is_read(self, entry: Entry) -> bool:
         """Return whether the reader has read an entry; entries older than those of the list count as read."""

@@ -99,7 +99,7 @@ class SyncItemGateway:
                     shared=root in mine,
                     labels=labels.get(key.feed_id, ()),
                     tags=tuple(tag.name for tag in tags.get(root, ())),
-                    feed_title=sources.get_title(key.feed_id),
+                    feed_title=sources.get_title(key.feed_id, entry.url),
                     site_url=card.site_url if card else None,
                     subscribed=key.feed_id in sources.subscriptions,
                     language=sources.get_language(key.feed_id),

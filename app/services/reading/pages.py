@@ -293,24 +293,26 @@ class PageMaker:
     def _find_origins(self, user_id: int, rows: Rows) -> dict[int, RowSource]:
         """Return where the entries of the user's own shares came from, by share id; their posts have none."""
         wanted = {
-            e.id: e.of.feed_id for e in rows.found.values() if e.of and not e.lost and e.of.entry_id != e.id
+            e.id: (e.of.feed_id, e.url)
+            for e in rows.found.values()
+            if e.of and not e.lost and e.of.entry_id != e.id
         }
-        ids = list(set(wanted.values()))
+        ids = list({feed_id for feed_id, _ in wanted.values()})
         if not ids:
             return {}
         sources = self._streams.load_sources(
             self._subscriptions.find_by_user(user_id, ids), extra_feed_ids=ids
         )
-        found = {
-            card.id: RowSource(
+        return {
+            share: RowSource(
                 card.url if card.owner else card.id,
-                sources.get_title(card.id),
+                sources.get_title(card.id, page),
                 card.picture,
                 card.owner is not None,
             )
-            for card in sources.cards.values()
+            for share, (feed_id, page) in wanted.items()
+            if (card := sources.cards.get(feed_id)) is not None
         }
-        return {share: found[feed] for share, feed in wanted.items() if feed in found}
 
     def make_row(self, user_id: int, article: Article, *, with_bodies: bool) -> EntryRow:
         """Return an open entry as the row of a list that may not hold it; arguments as for :meth:`make`."""
@@ -346,7 +348,7 @@ def build_row(
     return EntryRow(
         id=entry.id,
         feed_id=entry.feed_id,
-        feed_title=sources.get_title(entry.feed_id),
+        feed_title=sources.get_title(entry.feed_id, entry.url),
         language=sources.get_language(entry.feed_id),
         title=entry.title,
         url=entry.url,

@@ -391,7 +391,7 @@ class ReadingService:
         )
         return Article(
             entry=entry,
-            feed_title=sources.get_title(source),
+            feed_title=sources.get_title(source, entry.url),
             language=sources.get_language(source),
             site_url=card.site_url if card else None,
             read=sources.is_read(entry),
