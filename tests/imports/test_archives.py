@@ -24,6 +24,7 @@ from app.errors import EventrError, InvalidError, TooLargeError
 from app.feeds.archives import json_rows
 from app.feeds.archives.archive import is_archive, open_archive
 from app.feeds.archives.unpack import Limits
+from app.mappers.imports.imports import PART
 from app.models.accounts.actor import Actor
 from app.models.imports.archives import ArchiveKind, SavedEntry
 from app.models.imports.imports import Import, ImportState
@@ -138,6 +139,23 @@ def test_ttrss_export_cut_off_between_two_articles_is_damaged(count: int) -> Non
     cut = io.BytesIO(whole.removesuffix(b"</articles>"))
     with pytest.raises(InvalidError, match="damaged"):
         list(open_archive(cut, Limits()).iter_entries())
+
+
+def test_a_title_that_recurs_in_another_part_of_an_archive_finds_no_entry(
+    services: Services, alice: Actor, mine: Reader
+) -> None:
+    read = {"marked": "0", "unread": "0"}
+    rows = [samples.ttrss_article("a", number) | {"marked": "0", "unread": "1"} for number in range(PART)]
+    for number, title in ((PART, "Daily"), (PART + 1, "Once")):
+        rows.append(samples.ttrss_article("a", number) | read | {"link": HOST, "title": title})
+    rows.insert(0, samples.ttrss_article("a", PART + 2) | read | {"link": HOST, "title": "Daily"})
+    items = "".join(
+        f"<item><title>{title}</title><guid>x{title}</guid></item>" for title in ("Daily", "Once")
+    )
+    body = f"<rss version='2.0'><channel><title>A</title>{items}</channel></rss>".encode()
+    done = imported(services, alice, samples.ttrss(rows), {f"{HOST}/a": body})
+    assert done.marks == {"read": 1, "missing": PART + 2}
+    assert mine.unread == {"Daily"}
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["new", "old"])

@@ -10,11 +10,12 @@ import pytest
 
 from app.feeds.archives.formats import read_miniflux_entry
 from app.feeds.entry_hashes import list_possible_hashes
-from app.gateways.imports.matching import fold_title, match_entries
+from app.gateways.imports.matching import SAME_TIME, fold_title, mark_repeats, match_entries
 from app.mappers.feeds.entries import EntryLink
-from app.models.imports.archives import SavedEntry
+from app.models.imports.archives import MarkRow, SavedEntry
 
 AT = dt.datetime(2026, 5, 1, 12, tzinfo=dt.UTC)
+LONG_AGO = AT - dt.timedelta(days=900)
 HOST = "https://blog.example"
 
 
@@ -45,7 +46,98 @@ def match(links: list[EntryLink], *entries: SavedEntry) -> list[tuple[int, int]]
 )
 def test_links_that_a_reader_has_rewritten_are_found(there: str, here: str) -> None:
     links = [link(1, here, "One"), link(2, f"{HOST}/2", "Two")]
-    assert match(links, saved(there, "Other", at=None)) == [(1, 0)]
+    assert match(links, saved(there, "Other")) == [(1, 0)]
+    assert match(links, saved(there, "One", at=None)) == [(1, 0)]
+
+
+@pytest.mark.parametrize("there", [f"{HOST}/1", f"{HOST}/1/"])
+def test_a_link_that_only_one_has_finds_it_if_its_title_or_its_time_is_the_same(there: str) -> None:
+    links = [link(1, f"{HOST}/1", "One"), link(2, f"{HOST}/2", "Two")]
+    assert match(links, saved(there, "One", at=LONG_AGO)) == [(1, 0)]
+    assert match(links, saved(there, "Other", at=AT + SAME_TIME)) == [(1, 0)]
+    assert match(links, saved(there, "Other", at=AT + 2 * SAME_TIME)) == []
+    assert match(links, saved(there, "", at=LONG_AGO)) == []
+    # Without a time, a changed title needs the very link.
+    assert match(links, saved(there, "Other", at=None)) == ([(1, 0)] if there == f"{HOST}/1" else [])
+
+
+def test_entry_that_dropped_out_gives_its_star_to_no_other_that_has_its_link_now() -> None:
+    links = [link(1, f"{HOST}/changes", "Version 9")]
+    assert match(links, saved(f"{HOST}/changes", "Version 1", at=LONG_AGO)) == []
+
+
+def test_title_that_recurs_years_later_on_a_shared_link_is_another_entry() -> None:
+    links = [link(1, f"{HOST}/status", "Maintenance"), link(2, f"{HOST}/status", "Outage")]
+    assert match(links, saved(f"{HOST}/status", "Maintenance", at=LONG_AGO)) == []
+    assert match(links, saved(f"{HOST}/status", "Maintenance", at=AT + SAME_TIME)) == [(1, 0)]
+    assert match(links, saved(f"{HOST}/status", "Maintenance", at=None)) == [(1, 0)]
+
+
+def test_title_that_recurs_on_a_shared_link_finds_nothing_without_a_time() -> None:
+    links = [link(n, f"{HOST}/status", "Maintenance", at=AT + n * SAME_TIME) for n in (1, 2)]
+    assert match(links, saved(f"{HOST}/status", "Maintenance", at=None)) == []
+
+
+def test_title_that_recurs_years_later_without_a_link_is_another_entry() -> None:
+    assert match([link(1, "", "Maintenance")], saved("", "Maintenance", at=LONG_AGO)) == []
+
+
+def test_parts_of_one_page_are_kept_apart() -> None:
+    links = [link(n, f"{HOST}/c#v{n}", f"Version {n}", at=AT + n * SAME_TIME) for n in (8, 9)]
+    for there in (links, links[:1], links[1:]):
+        assert match(there, saved(f"{HOST}/c#v1", "Version 1", at=LONG_AGO)) == []
+        assert match(there, saved(f"{HOST}/c#v1", "Version 9", at=None)) == []
+    # The page's address is written in another way.
+    assert match(links, saved(f"{HOST}/c/#v9", "Version 9", at=None)) == [(9, 0)]
+    assert match(links, saved(f"{HOST}/c/#v9", "Version 9", at=LONG_AGO)) == [(9, 0)]
+
+
+def test_a_fragment_that_one_side_lacks_needs_the_title_and_no_other_time() -> None:
+    links = [link(1, f"{HOST}/c#from-feed", "One")]
+    assert match(links, saved(f"{HOST}/c", "One", at=None)) == [(1, 0)]
+    assert match(links, saved(f"{HOST}/c", "One", at=LONG_AGO)) == []
+    assert match(links, saved(f"{HOST}/c", "Other")) == []
+    parts = [link(n, f"{HOST}/c#v{n}", f"Version {n}") for n in (8, 9)]
+    assert match(parts, saved(f"{HOST}/c", "Version 9", at=None)) == [(9, 0)]
+    plain = [link(1, f"{HOST}/c", "Version 9")]
+    assert match(plain, saved(f"{HOST}/c#v9", "Version 9", at=None)) == [(1, 0)]
+    assert match(plain, saved(f"{HOST}/c#v9", "Version 9", at=LONG_AGO)) == []
+
+
+def test_what_two_in_the_archive_are_called_finds_nothing_if_only_its_name_is_known() -> None:
+    links = [link(1, f"{HOST}/now/1", "Daily thread")]
+    assert match(links, saved(f"{HOST}/a", "Daily thread"), saved(f"{HOST}/b", "Daily thread")) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "first", "second"),
+    [
+        (link(1, "", "Daily", at=None), saved(HOST, "Daily"), saved(HOST, "Daily", at=LONG_AGO)),
+        (link(1, f"{HOST}/now", "Daily"), saved(f"{HOST}/a", "Daily"), saved(f"{HOST}/b", "Daily")),
+        (
+            link(1, f"{HOST}/c", "Version 9"),
+            saved(f"{HOST}/c", "Version 9", at=LONG_AGO),
+            saved(f"{HOST}/c", "Version 8", at=None),
+        ),
+        (
+            link(1, f"{HOST}/c", "Version 9"),
+            saved(f"{HOST}/c/", "Version 9", at=LONG_AGO),
+            saved(f"{HOST}/c/", "Version 8", at=None),
+        ),
+    ],
+    ids=["title", "title and time", "link", "page"],
+)
+def test_parts_of_an_archive_find_what_the_whole_finds(
+    one: EntryLink, first: SavedEntry, second: SavedEntry
+) -> None:
+    rows = [MarkRow("a", first), MarkRow("a", second), MarkRow("b", first)]
+    marked = [row.entry for row in mark_repeats(rows)]
+    assert [match([one], entry) for entry in marked] == [
+        [],
+        [],
+        [(1, 0)],
+    ]  # the last one is alone in its feed
+    assert match([one], first, second) == []
 
 
 def test_of_entries_with_one_link_each_is_found_by_its_title() -> None:

@@ -29,7 +29,7 @@ from app.feeds.html.text import cut_html
 from app.feeds.opml import opml
 from app.feeds.urls import hash_url
 from app.gateways.imports.imports import PREVIEW_KEPT, ImportGateway
-from app.gateways.imports.matching import match_entries
+from app.gateways.imports.matching import mark_repeats, match_entries
 from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.reading.changes import ChangeGateway
@@ -207,7 +207,7 @@ class ArchiveGateway:
             if entry.feed_url
         }
         subscriptions = self._join(lists, feeds.values())
-        marks = sorted(self._rows(found.values()), key=lambda row: row.feed)
+        marks = list(mark_repeats(sorted(self._rows(found.values()), key=lambda row: row.feed)))
         counts[MarkCount.WAITING] = len(marks)
         return ArchiveContents(subscriptions, marks, {str(name): n for name, n in counts.items() if n})
 

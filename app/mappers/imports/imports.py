@@ -24,7 +24,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Part, Session
 from app.mappers.mongo.together import Kept, ListRead
 from app.models.cache import CacheKind
-from app.models.imports.archives import MarkRow, SavedEntry
+from app.models.imports.archives import MarkRow, Repeats, SavedEntry
 from app.models.imports.imports import (
     ACTIVE,
     ActiveImport,
@@ -557,6 +557,7 @@ def _of_mark(row: MarkRow) -> Doc:
         "o": entry.note,
         "q": [list(quote) for quote in entry.quotes],
         "h": entry.html,
+        "x": int(entry.repeats),
     }
     return {name: value for name, value in found.items() if value not in ("", False, [], None) or name == "r"}
 
@@ -577,6 +578,7 @@ def _mark(doc: Doc) -> MarkRow:
             note=doc.get("o", ""),
             quotes=tuple(Quote(*row) for row in doc.get("q", ())),
             html=doc.get("h", ""),
+            repeats=Repeats(doc.get("x", 0)),
         ),
     )
 

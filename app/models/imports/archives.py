@@ -29,6 +29,19 @@ class ArchiveKind(enum.StrEnum):
     TTRSS = "tt-rss"
 
 
+class Repeats(enum.IntFlag):
+    """What of an entry other entries of its feed in the same archive have as well.
+
+    PAGE: the page of the link, however its address is written. DATED: title and time together.
+    """
+
+    NONE = 0
+    TITLE = 1
+    DATED = 2
+    LINK = 4
+    PAGE = 8
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SavedEntry:
     """An entry in an archive. Its text is only for a saved page: entries belong to all readers of their feed.
@@ -46,6 +59,7 @@ class SavedEntry:
         note: what the person wrote about it.
         quotes: passages that the person highlighted; without ids they get new ones.
         html: its text, not sanitized, for the case that it becomes a saved page.
+        repeats: what isn't its own; its archive is stored in parts, so that a part can't tell.
     """
 
     feed_url: str = ""
@@ -61,6 +75,7 @@ class SavedEntry:
     note: str = ""
     quotes: tuple[Quote, ...] = ()
     html: str = dataclasses.field(default="", compare=False)
+    repeats: Repeats = dataclasses.field(default=Repeats.NONE, compare=False, kw_only=True)
 
     @property
     def size(self) -> int:
