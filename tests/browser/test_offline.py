@@ -75,3 +75,36 @@ def test_errors_of_the_server_and_what_is_no_page_pass_unchanged(
     assert "404" in page.content()
     server.close()
     assert page.evaluate("fetch('/api/session').then(() => 'answer', () => 'failure')") == "failure"
+
+
+#: What the worker asks for with fetch.
+_ASKED = """() => {
+  self.asked = [];
+  const real = self.fetch;
+  self.fetch = (what, ...more) => { self.asked.push(what); return real(what, ...more); };
+}"""
+#: Stores the page with another text, so many hours ago.
+_PUT = """async (hours) => {
+  const store = await caches.open("offline");
+  const headers = { Date: new Date(Date.now() - hours * 3600000).toUTCString() };
+  await store.put("/offline", new Response("of before", { headers }));
+}"""
+_TEXT = "async () => (await (await caches.match('/offline'))?.text()) ?? ''"
+
+
+@pytest.mark.parametrize("state", ["old", "missing"])
+def test_a_page_that_is_old_or_missing_is_fetched_with_the_next_one(
+    browsing: tuple[Page, contextlib.ExitStack], eventually: Callable[..., object], state: str
+) -> None:
+    page, _ = browsing
+    (worker,) = page.context.service_workers
+    worker.evaluate(_ASKED)
+    page.evaluate(_PUT, 23)
+    page.goto("/read/starred")
+    page.evaluate(_PUT, 25)
+    if state == "missing":
+        page.evaluate("async () => (await caches.open('offline')).delete('/offline')")
+    page.goto("/read/all")
+    eventually(lambda: "Keine Verbindung" in page.evaluate(_TEXT), message="the page isn't renewed")
+    asked = worker.evaluate("() => self.asked.filter((what) => what === '/offline').length")
+    assert asked == 1, "it was fetched for a page of today, too"

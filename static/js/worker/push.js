@@ -44,7 +44,7 @@ async function keep() {
 }
 
 // Its language and look may have changed since.
-async function renew() {
+async function refresh() {
   const kept = await caches.match(OFFLINE);
   if (!(Date.now() - Date.parse(kept?.headers.get("Date")) < DAY)) await keep();
 }
@@ -53,7 +53,7 @@ async function navigate(event) {
   try {
     const answer = (await event.preloadResponse) ?? (await fetch(event.request));
     offline = false;
-    event.waitUntil(renew().catch(() => {}));
+    event.waitUntil(refresh().catch(() => {}));
     return answer;
   } catch (failure) {
     offline = true;
