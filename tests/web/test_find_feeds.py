@@ -68,3 +68,30 @@ def test_people_are_found_by_name_if_both_want_it(ann: Visitor, services: Servic
     assert "/@bobette" in ann.get("/add?address=bobe", headers=FRAGMENT).text
     services.following.block(bob, "ann")
     assert "/@bobette" not in ann.get("/add?address=bobe", headers=FRAGMENT).text
+
+
+def test_matches_among_people_say_what_was_typed_and_whom_one_follows(
+    ann: Visitor, services: Services
+) -> None:
+    people = People(services)
+    account = services.gateways.accounts.find_by_name("ann")
+    assert account is not None
+    me = Actor(account)
+    services.following.update_profile(me, similar=True)
+    for name in ("bobfollowed", "bobnew"):
+        one = add_user(services, name)
+        people.open(one, Audience.PUBLIC)
+        services.following.update_profile(one, similar=True)
+    services.following.follow(me, "bobfollowed")
+    for place in ("/people?name=bob", "/add?address=bob"):
+        part = lxml.html.fromstring(ann.get(place, headers=FRAGMENT).text)
+        heading = " ".join(part.cssselect("h2")[0].text_content().split())
+        assert heading.endswith("matches for “bob”"), place
+        said = {
+            line.cssselect("h3")[0].text_content().strip(): " ".join(
+                (line.cssselect("form button") + line.cssselect(".state"))[0].text_content().split()
+            )
+            for line in part.cssselect("li")
+            if line.cssselect('a[href^="/@"]')
+        }
+        assert said == {"bobfollowed": "You're following", "bobnew": "Follow bobnew"}, place

@@ -14,7 +14,7 @@ from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.reading.entry import EntryKey
 from app.models.reading.tokenizer import split_words
 from app.models.sharing.sharing import Audience, Profile
-from app.models.sharing.trends import SimilarReader, Trend
+from app.models.sharing.trends import FoundPerson, SimilarReader, Trend
 
 #: Sharers shown beside an entry.
 FACES = 5
@@ -71,7 +71,7 @@ class TrendGateway:
         ]
         return found[:limit]
 
-    def find_people(self, viewer: int, words: Sequence[str], limit: int) -> list[Profile]:
+    def find_people(self, viewer: int, words: Sequence[str], limit: int) -> list[FoundPerson]:
         """Return people who opted in to be found, whose names have words that begin like these.
 
         Empty unless the viewer opted in too.
@@ -83,7 +83,8 @@ class TrendGateway:
         named = {i: p for i, p in self._profiles.find_many(others).items() if _is_named(p, words)}
         ties = self._sight.find_relationships(viewer, named.values())
         found = [p for i, p in named.items() if p.allows_view(Audience.PUBLIC, ties[i]) and not ties[i].muted]
-        return sorted(found, key=lambda p: p.handle)[:limit]
+        first = sorted(found, key=lambda p: p.handle)[:limit]
+        return [FoundPerson(p, ties[p.user_id]) for p in first]
 
     def list_similar_readers(self, viewer: int, feed_ids: Sequence[int], limit: int) -> list[SimilarReader]:
         """Return people who opted in and read the same feeds, most similar first.

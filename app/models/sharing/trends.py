@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app.models.reading.entry import Entry
 from app.models.reading.stream import EntryRow
-from app.models.sharing.sharing import Profile, Sharer
+from app.models.sharing.sharing import Profile, Relationship, Sharer
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +24,13 @@ class TrendRow(NamedTuple):
 
     trend: Trend
     row: EntryRow
+
+
+class FoundPerson(NamedTuple):
+    """Someone found by their name, and the viewer's relationship to them."""
+
+    profile: Profile
+    tie: Relationship
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

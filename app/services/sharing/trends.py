@@ -12,8 +12,7 @@ from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.feed_search import parse_query
 from app.models.reading.stream import EntryRow
-from app.models.sharing.sharing import Profile
-from app.models.sharing.trends import SimilarReader, Trend, TrendRow
+from app.models.sharing.trends import FoundPerson, SimilarReader, Trend, TrendRow
 from app.services.access import require_permission
 from app.services.reading.pages import build_row
 
@@ -70,7 +69,7 @@ class TrendService:
         """Return at most ``rows`` of the most shared public entries, for strangers."""
         return self._trends.list_top(None, clock.now(), rows)
 
-    def find_people(self, actor: Actor, text: str) -> list[Profile]:
+    def find_people(self, actor: Actor, text: str) -> list[FoundPerson]:
         """Return people whose names have words that begin like these, if they and the actor opted in."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         words = parse_query(text)

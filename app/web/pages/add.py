@@ -21,7 +21,7 @@ from app.errors import (
 from app.models.accounts.user import Notice
 from app.models.feeds.feed_search import FoundByWords
 from app.models.feeds.fetch_options import FetchOptions
-from app.models.sharing.sharing import Profile
+from app.models.sharing.trends import FoundPerson
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
@@ -110,7 +110,7 @@ def find_feeds() -> str | tuple[str, int]:
 
 class _Words(TypedDict, total=False):
     matches: list[FoundByWords]
-    people: list[Profile]
+    people: list[FoundPerson]
 
 
 def _match(text: str) -> _Words:

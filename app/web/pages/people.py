@@ -67,7 +67,7 @@ def show_people() -> str:
     if get_fragment_id() == "matches":
         name = forms.read_query(request, Query).name
         people = get_services().trends.find_people(get_actor(), name) if len(name) <= WORDS_MAX else []
-        return render_page("parts/matches.html", matches=[], people=people)
+        return render_page("parts/matches.html", address=name, matches=[], people=people)
     return _page()
 
 
