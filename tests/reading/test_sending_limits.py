@@ -187,6 +187,43 @@ def test_a_success_ends_the_wait_of_what_was_not_tried(services: Services, ann: 
     assert _get_titles(receiver) == ["Bad", "Eventr", "Good"]
 
 
+@pytest.mark.parametrize("status", [401, 503])
+def test_what_arrives_one_by_one_waits_for_a_service_that_rests(
+    services: Services, ann: Actor, now: Clock, status: int
+) -> None:
+    ids, target = _bring(services, ann, *(f"T{n}" for n in range(20))), _add(services, ann)
+    receiver = Receiver(status, status)
+    for entry_id in ids.values():
+        services.sending.send(ann, entry_id, target.id)
+        now.add(dt.timedelta(seconds=1))
+        _run(services, ann, receiver)
+    assert len(receiver.requests) == 1
+    assert [one.tries for one in services.sending.list_deliveries(ann)].count(0) == 19, "no attempts"
+    services.sending.test(ann, target.id)
+    _run(services, ann, receiver)
+    assert _get_titles(receiver)[1:] == ["Eventr"], "a test is sent nevertheless"
+    now.add(dt.timedelta(seconds=1.2 * services.settings.send_backoff_min))
+    _run(services, ann, receiver)
+    assert sorted(_get_titles(receiver)[2:]) == sorted(["Eventr", *ids])
+    _run(services, ann, receiver)
+    services.sending.send(ann, ids["T0"], target.id)
+    _run(services, ann, receiver)
+    assert _get_titles(receiver)[-1] == "T0", "it no longer rests"
+
+
+def test_a_test_goes_out_beside_entries_that_wait_for_a_service(
+    services: Services, ann: Actor, now: Clock
+) -> None:
+    ids, target, receiver = _bring(services, ann, "One", "Two"), _add(services, ann), Receiver(503)
+    services.sending.send(ann, ids["One"], target.id)
+    _run(services, ann, receiver)
+    now.add(dt.timedelta(seconds=1))
+    services.sending.send(ann, ids["Two"], target.id)
+    services.sending.test(ann, target.id)
+    _run(services, ann, receiver)
+    assert _get_titles(receiver) == ["One", "Eventr", "Two"]
+
+
 def test_a_failure_does_not_take_what_another_worker_is_sending(
     services: Services, ann: Actor, now: Clock
 ) -> None:

@@ -205,6 +205,7 @@ class TargetGateway:
             wait = min(settings.send_backoff_min * (1 << (one.tries - 1)), settings.send_backoff_max)
             pause = max(wait * self._rng.uniform(1 - _JITTER, 1 + _JITTER), float(asked))
             due = now + dt.timedelta(seconds=pause)
+            self.targets.store_rest(one.user_id, one.target_id, due)
             self.targets.store_state(one, DeliveryState.WAITING, error, due)
             # One attempt tells enough; many would hold a worker up for a service that doesn't respond.
             self.targets.postpone_target(one.user_id, one.target_id, due, now)

@@ -1,7 +1,7 @@
 """Services that entries are sent to, and what is sent: the collections ``targets`` and ``deliveries``.
 
     targets     {_id, user_id, kind, name, address, secret?, on: [occasion], enabled, tried_at?, error?,
-                 dropped?}
+                 dropped?, rests_until?}
     deliveries  {user_id, target_id, entry_id, cause, at?, state, due?, tries, error?, expires}
 
 A delivery is unique for its target, entry and cause, and stays until it expires. So an entry that a rule
@@ -85,8 +85,10 @@ class TargetMapper:
 
     @translate_errors
     def record_result(self, user_id: int, target_id: int, error: str, now: dt.datetime) -> None:
-        """Record the result of an attempt; an empty ``error``: it succeeded."""
-        change = {"$set": {"tried_at": now, "error": error}}
+        """Record the result of an attempt; an empty ``error``: it succeeded, and the rest ends."""
+        change: Doc = {"$set": {"tried_at": now, "error": error}}
+        if not error:
+            change["$unset"] = {"rests_until": ""}
         self._targets.get(user_id).update_one({"_id": target_id, "user_id": user_id}, change)
 
     @translate_errors
@@ -213,9 +215,15 @@ class TargetMapper:
 
     @translate_errors
     def postpone_target(self, user_id: int, target_id: int, due: dt.datetime, now: dt.datetime) -> None:
-        """Let everything that is due for a target wait until a time, but not what a worker is sending."""
-        query = {"user_id": user_id, "target_id": target_id, "due": {"$lte": now}}
+        """Let all entries that are due for a target wait until a time, but not what a worker is sending."""
+        query = {"user_id": user_id, "target_id": target_id, "due": {"$lte": now}, "entry_id": {"$ne": 0}}
         self._deliveries.get(user_id).update_many(query, {"$set": {"due": due}}, hint="user_due")
+
+    @translate_errors
+    def store_rest(self, user_id: int, target_id: int, until: dt.datetime) -> None:
+        """Let a target rest until a time; new deliveries wait, too."""
+        query, change = {"_id": target_id, "user_id": user_id}, {"$set": {"rests_until": until}}
+        self._targets.get(user_id).update_one(query, change)
 
     @translate_errors
     def release_target(self, user_id: int, target_id: int, now: dt.datetime) -> None:
@@ -255,6 +263,7 @@ def _read(doc: Doc) -> Target:
         doc.get("tried_at"),
         doc.get("error", ""),
         doc.get("dropped", 0),
+        doc.get("rests_until"),
     )
 
 

@@ -43,6 +43,7 @@ class Target:
         tried_at: when something was sent last, or couldn't be; None: nothing was yet.
         error: of the last attempt; empty: it succeeded. dropped: entries that weren't sent, because they were
             too many for a day.
+        rests_until: nothing but a test is sent before, because the last attempt failed.
     """
 
     id: int
@@ -56,6 +57,7 @@ class Target:
     tried_at: dt.datetime | None = None
     error: str = ""
     dropped: int = 0
+    rests_until: dt.datetime | None = None
 
 
 class NoPageError(ValueError):

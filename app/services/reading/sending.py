@@ -267,7 +267,7 @@ class SendingService:
         if target is None:
             gateway.targets.store_state(one, DeliveryState.FAILED, "gone")
             return None
-        wait = self._find_wait(target) if target.enabled else clock.HOUR
+        wait = self._find_wait(target, one, now)
         if wait > PATIENCE:
             gateway.postpone(one, wait, now)
             gateway.targets.postpone_target(one.user_id, one.target_id, now + dt.timedelta(seconds=wait), now)
@@ -285,8 +285,15 @@ class SendingService:
             return None
         return target, request, wait
 
-    def _find_wait(self, target: Target) -> float:
-        """Return the seconds until the rate limit of a host allows a delivery."""
+    def _find_wait(self, target: Target, one: Delivery, now: dt.datetime) -> float:
+        """Return the seconds until a delivery may begin: a target may be off or rest, a host has a limit."""
+        if not target.enabled:
+            return clock.HOUR
+        # A person who tests has just mended something.
+        is_new_test = one.occasion is Occasion.TEST and one.tries <= 1
+        if target.rests_until is not None and target.rests_until > now and not is_new_test:
+            # Not within this job, even if it is soon.
+            return max((target.rests_until - now).total_seconds(), 2 * PATIENCE)
         host = parse_host(target.address)
         return max(*self._budget.find_pauses([host]), *self._budget.take_tokens([host], urgent=True))
 
