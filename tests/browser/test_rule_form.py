@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Page, Route, expect
 
+from app.models.accounts.actor import Actor
 from app.models.reading.rules import Rule
 from tests.browser.conftest import Site
 from tests.browser.test_list_rules import subscribe
@@ -95,3 +97,53 @@ def test_a_rule_is_switched_off_and_moved_in_the_list(site: Site, visit: Visit) 
     expect(line).to_contain_text("bread")
     assert page.evaluate("window.stays")
     assert [rule.id for rule in site.services.rules.list_rules(ann).rules] == [rules[1].id, rules[0].id]
+
+
+def two_rules(site: Site) -> tuple[Actor, list[Rule]]:
+    """Let a new account have two rules."""
+    ann = add_user(site.services)
+    return ann, [site.services.rules.save(ann, Rule(0, name, name, star=True)) for name in ("cake", "bread")]
+
+
+@pytest.mark.parametrize("address", ["switch", "move"])
+def test_a_refused_change_leaves_the_list_and_says_why(site: Site, visit: Visit, address: str) -> None:
+    ann, (cake, _) = two_rules(site)
+    page = visit(login="ann", expect="404")
+    page.goto("/settings/rules")
+    site.services.rules.delete(ann, cake.id)
+    line = page.locator("#rules > li").first
+    if address == "move":
+        line.locator(".menu > summary").click()
+        line.get_by_role("button", name="Move down").click()
+    else:
+        line.get_by_role("switch").click()
+    expect(page.locator(".toast")).to_have_text("You don't have this rule.")
+    expect(page.locator("#rules > li")).to_have_count(2)
+
+
+def test_two_quick_switches_both_show_what_is_stored(site: Site, visit: Visit) -> None:
+    ann, (cake, bread) = two_rules(site)
+    page = visit(login="ann", routes=True)
+    page.goto("/settings/rules")
+    held: list[Route] = []
+    page.route(f"**/settings/rules/{cake.id}/switch", lambda route: held.append(route))
+    first, second = page.locator(f"#turn-{cake.id}"), page.locator(f"#turn-{bread.id}")
+    with page.expect_request(f"**/settings/rules/{cake.id}/switch"):
+        first.click()
+    second.click()
+    held[0].continue_()
+    expect(first).not_to_be_checked()
+    expect(second).not_to_be_checked()
+    assert [rule.enabled for rule in site.services.rules.list_rules(ann).rules] == [False, False]
+
+
+def test_a_moved_rule_keeps_the_focus_and_its_new_place_is_said(site: Site, visit: Visit) -> None:
+    _, (_, bread) = two_rules(site)
+    page = visit(login="ann")
+    page.goto("/settings/rules")
+    menu = page.locator(f"#more-{bread.id}")
+    menu.press("Enter")
+    page.get_by_role("button", name="Move up").press("Enter")
+    expect(page.locator("#rules > li").first).to_contain_text("bread")
+    expect(menu).to_be_focused()
+    expect(page.locator("#say")).to_have_text("“bread” is now number 1 of 2")

@@ -1,6 +1,8 @@
 // Previews display settings while they are chosen.
 import { bindCopies } from "../copying.js";
 import { show } from "../look-form.js";
+import { offline } from "../net.js";
+import { say, toast } from "../toast.js";
 
 const form = document.querySelector("form[data-preview]");
 
@@ -15,6 +17,29 @@ for (const one of document.querySelectorAll(".section form")) {
 
 // A question that opens below the window's edge comes into sight.
 addEventListener("toggle", ({ target }) => target.matches?.(".ask[open]") && target.scrollIntoView({ block: "nearest" }), true);
+
+// Lists that are fetched again after a change. If it was refused, the list stays, and the reason appears.
+const isRefused = ({ sourceElement, response }) => response?.status >= 400 && sourceElement.matches?.("[hx-select]");
+let moved = null;
+
+// The menu of a line closes with the new list, so its button takes the focus, which htmx keeps by its id.
+addEventListener("submit", ({ target }) => {
+  moved = target.matches("[hx-select]") && target.closest(".menu")?.querySelector("summary");
+  if (moved) moved.focus();
+});
+// An error's page doesn't have the list: what is wanted of it is its text.
+addEventListener("htmx:after:request", ({ detail: { ctx } }) => isRefused(ctx) && (ctx.select = null));
+addEventListener("htmx:before:swap", (event) => {
+  const { ctx, tasks } = event.detail;
+  if (!isRefused(ctx)) return;
+  event.preventDefault();
+  moved = null;
+  toast(tasks[0]?.fragment.querySelector("[role=alert] p")?.textContent ?? offline());
+});
+addEventListener("htmx:after:swap", () => {
+  if (moved) say(document.getElementById(moved.id)?.closest("[data-place]")?.dataset.place ?? "");
+  moved = null;
+});
 
 // Search: arrow keys go through what is found, Enter opens the first, Esc clears.
 const search = document.getElementById("find-setting");
