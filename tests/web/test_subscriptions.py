@@ -16,6 +16,7 @@ from app.models.accounts.actor import Actor
 from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from app.services.subscriptions import bulk_edit
 from tests.support.fetches import record_fetches
 from tests.support.reader import Canned, add_user, elsewhere, pull, rss
 from tests.web.conftest import ORIGIN, Visitor
@@ -139,6 +140,35 @@ def test_a_deed_without_feeds_or_folder_says_what_to_do(ann: Visitor, feeds: lis
     assert (nowhere.status_code, "Choose a folder first." in nowhere.text) == (400, True)
     assert rows(nowhere.text) == list(NAMES)
     assert ann.post("/subscriptions", {"do": "x"}).status_code == 400
+
+
+def test_a_refused_deed_keeps_the_page_the_ticks_and_the_folder(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_edit, "ROWS", 2)
+    news = services.folders.create(reader, "News")
+    first = lxml.html.fromstring(ann.get("/subscriptions?sort=unread").text)
+    assert first.xpath("//form[@id='bulk']//input[@name='after']") == []
+    following = lxml.html.fromstring(ann.get(first.xpath("//a[@rel='next']/@href")[0]).text)
+    form = following.get_element_by_id("bulk")
+    (box,) = form.xpath(".//input[@name='feed']")
+    box.checked = True
+    form.fields["into"] = "0"
+    refused = ann.post("/subscriptions", {**dict(form.form_values()), "do": "add"})
+    assert (refused.status_code, "Choose a folder first." in refused.text) == (400, True)
+    again = lxml.html.fromstring(refused.text).get_element_by_id("bulk")
+    kept = {name: value for name, value in again.form_values() if name != "csrf_token"}
+    assert kept == {name: value for name, value in form.form_values() if name != "csrf_token"}
+    assert kept["feed"] == box.get("value")
+    assert kept["into"] == "0"
+    assert kept["after"]
+    none = ann.post("/subscriptions", {"do": "move", "into": str(news.id)})
+    assert lxml.html.fromstring(none.text).get_element_by_id("bulk").fields["into"] == str(news.id)
+    # The tick for all that were found is kept, too. The first page names no other one.
+    every = ann.post("/subscriptions", {"do": "remove", "whole": "1", "feed": str(feeds[0])})
+    again = lxml.html.fromstring(every.text).get_element_by_id("bulk")
+    assert again.xpath(".//input[@checked]/@name") == ["whole", "feed"]
+    assert again.xpath(".//input[@name='after']") == []
 
 
 def test_a_script_moves_by_calls(services: Services, ann: Visitor, reader: Actor, feeds: list[int]) -> None:

@@ -57,6 +57,7 @@ class Bulk:
     show: str = declare_text(max=16, default="all", one_of=tuple(c.value for c in Condition))
     folder: int | None = None
     sort: str = declare_text(max=16, default="name", one_of=tuple(o.value for o in Order))
+    after: str = declare_text(max=130, default="")
 
 
 @bp.get("/subscriptions")
@@ -66,14 +67,15 @@ def show_subscriptions() -> str:
     return render_manager(asked)
 
 
-def render_manager(asked: Query, error: Exception | None = None) -> str:
-    """Return the page; ``error`` appears at its top."""
+def render_manager(asked: Query | Bulk, error: Exception | None = None) -> str:
+    """Return the page; ``error`` appears at its top, with what was selected in a refused form."""
     get_services().page_frame.prefetch_counts(get_actor(), with_folders=True)
     found = get_services().bulk_edit.load_page(get_actor(), _query(asked, asked.after))
     return render_page(
         "pages/subscriptions.html",
         page=found,
         asked=asked,
+        chosen=asked if isinstance(asked, Bulk) else None,
         address=build_address,
         names={folder.id: folder.name for folder in found.folders},
         conditions=CONDITIONS,
@@ -106,9 +108,7 @@ def run_bulk() -> Response | tuple[str, int]:
             raise InvalidError("Select at least one feed first.")
         notice = _do(form, feed_ids)
     except InvalidError as e:
-        return render_manager(
-            Query(q=form.q, show=form.show, folder=form.folder, sort=form.sort), e
-        ), e.http_status
+        return render_manager(form, e), e.http_status
     get_services().accounts.add_notice(get_actor(), get_session(), notice)
     return make_response(redirect(build_address(form), 303))
 
