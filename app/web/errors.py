@@ -16,7 +16,7 @@ from app.web.api import programs
 from app.web.security.csrf import FIELD
 from app.web.security.redirects import get_safe_next
 from app.web.view import i18n
-from app.web.view.render import render_page
+from app.web.view.render import get_fragment_id, render_page
 
 log = logs.get(__name__)
 
@@ -123,6 +123,8 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
         response = make_response(jsonify(error=word, message=message), status)
     else:
         name = "parts/problem.html" if is_for_script() else "pages/error.html"
+        if get_fragment_id() == "saved":  # beside a form that saves each change
+            name = "parts/unsaved.html"
         if not is_for_script() and word in _TEXTS_OF:
             message = _(_TEXTS_OF[word])
         is_moving = isinstance(error, MovingError) and request.method == "POST"
@@ -133,6 +135,7 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
             title=title,
             message=message,
             again=again,
+            field=error.ids.get("field") if error else None,
             is_back=is_moving and again is None,
             form=_find_form() if isinstance(error, OldPageError) else None,
         )

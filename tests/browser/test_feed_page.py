@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app import clock
 from app.models.accounts.actor import Actor
@@ -207,3 +207,52 @@ def test_a_title_opens_the_original_page_and_is_read(site: Site, visit: Visit, a
     opened.value.close()
     expect(page.locator("#rows .row").first).to_have_class(re.compile("is-read"))
     assert "entry=" not in page.url
+
+
+def test_a_refused_change_is_put_back_and_says_why(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", expect="404", size=(390, 844))
+    page.goto(f"/feeds/{feed_id}")
+    site.services.subscriptions.unsubscribe(ann, feed_id)
+    page.get_by_role("switch", name="Hide from").click()
+    expect(page.locator("#saved .bad")).to_be_in_viewport()
+    assert page.locator("#saved .bad").bounding_box()["height"] < 70  # type: ignore[index]
+    expect(page.get_by_role("switch", name="Hide from")).not_to_be_checked()
+
+
+def test_a_refused_folder_keeps_no_other_change_from_being_saved(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", expect="400")
+    page.goto(f"/feeds/{feed_id}")
+    page.locator(".pick > summary").click()
+    field = page.get_by_label("New folder")
+    field.evaluate("(field) => (field.maxLength = 999)")
+    field.fill("y" * 200)
+    field.press("Tab")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    page.get_by_role("switch", name="Notify").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(field).to_have_value("y" * 200)
+    assert site.services.subscriptions.get(ann, feed_id).notify
+
+
+def test_a_folder_ticked_while_a_new_one_is_saved_stays(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    site.services.folders.create(ann, "News")
+    page = visit(login="ann", routes=True)
+    page.goto(f"/feeds/{feed_id}")
+    held: list[Route] = []
+    page.route("**/edit", lambda route: route.continue_() if held else held.append(route))
+    page.locator(".pick > summary").click()
+    page.get_by_label("New folder").fill("Mine")
+    with page.expect_request("**/edit"):
+        page.get_by_label("New folder").press("Tab")
+    page.get_by_role("checkbox", name="News").check()
+    held[0].continue_()
+    expect(page.locator("#folders-chosen")).to_have_text(re.compile("Mine, News|News, Mine"))
+    expect(page.get_by_role("checkbox", name="News")).to_be_checked()
+    expect(page.get_by_role("checkbox", name="Mine")).to_have_count(1)
+    expect(page.get_by_role("checkbox", name="Mine")).to_be_checked()
+    expect(page.get_by_label("New folder")).to_have_value("")

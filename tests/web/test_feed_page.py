@@ -63,6 +63,14 @@ def test_one_field_holds_all_folders_and_creates_new_ones(
     assert "Lost" not in {folder.name for folder in services.folders.list_folders(reader)}
 
 
+def test_a_refused_change_leaves_no_new_folder(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    form = {"new_folder": "Lost", "read_after": "99999"}
+    assert ann.post(f"/feeds/{feed_id}/edit", form).status_code == 400
+    assert not services.folders.list_folders(reader)
+
+
 def test_the_view_of_a_feed_is_one_of_its_settings(ann: Visitor, feed_id: int) -> None:
     assert ann.post(f"/feeds/{feed_id}/edit", {"view": "list"}).status_code == 303
     page = lxml.html.fromstring(ann.get(f"/feeds/{feed_id}").text)

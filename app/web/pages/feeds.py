@@ -57,7 +57,8 @@ _ICON_ERRORS = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedErr
 class Edit:
     title: str = declare_text(max=512, default="")
     folder: tuple[int, ...] = ()
-    new_folder: str = declare_text(max=128, default="")
+    #: Refused alone if it is too long.
+    new_folder: str = declare_text(max=1024, default="")
     view: str = declare_text(max=16, default="", one_of=("", *VIEWS))
     hidden: bool = False
     original: bool = False
@@ -185,14 +186,11 @@ def update_feed(feed_id: int) -> str | Response:
     """Change a feed's title, folders or view; on its page, each change is saved at once."""
     form, actor, services = forms.read_form(request, Edit), get_actor(), get_services()
     services.subscriptions.get(actor, feed_id)  # no folder for a feed that isn't theirs
-    folders = form.folder
-    if new_folder := " ".join(form.new_folder.split()):
-        folders = (*folders, services.folders.get_or_create(actor, new_folder).id)
     services.subscriptions.update(
         actor,
         feed_id,
         title=form.title,
-        folder_ids=tuple(dict.fromkeys(folders)),
+        folder_ids=tuple(dict.fromkeys(form.folder)),
         hidden=form.hidden,
         original=form.original,
         notify=form.notify,
@@ -204,6 +202,9 @@ def update_feed(feed_id: int) -> str | Response:
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
     if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:
         services.stream_views.set(actor, ref, preferences, {"view": form.view})
+    # Last: a refused change leaves no new folder, and a refused folder prevents no other change.
+    known = {folder.id for folder in services.folders.list_folders(actor)}
+    added = _add_folder(feed_id, form.new_folder)
     if get_fragment_id() != "saved":
         return _here(feed_id, _("Saved"))
     return render_page(
@@ -211,8 +212,22 @@ def update_feed(feed_id: int) -> str | Response:
         mine=services.subscriptions.get(actor, feed_id),
         feed=services.subscriptions.get_feed(actor, feed_id),
         folders=services.folders.list_folders(actor),
-        is_new_folder=bool(new_folder),
+        added=added,
+        is_new_folder=added not in known,
     )
+
+
+def _add_folder(feed_id: int, name: str) -> int | None:
+    """Put a feed into a folder that may be new, and return its id."""
+    if not name.strip():
+        return None
+    try:
+        folder = get_services().folders.get_or_create(get_actor(), name)
+        get_services().subscriptions.update_folders(get_actor(), feed_id, add=(folder.id,))
+    except (InvalidError, ExistsError) as e:
+        e.ids["field"] = "new_folder"
+        raise
+    return folder.id
 
 
 @bp.post("/feeds/<int:feed_id>/find")

@@ -1,8 +1,11 @@
+import { watch } from "../saving.js";
+
 // A feed's page: a line of the menu leads further down, and the menu closes.
 for (const link of document.querySelectorAll(".actions .menu-box a")) {
   link.addEventListener("click", () => {
     link.closest("details").open = false;
   });
 }
+watch(document.getElementById("edit"));
 // What is typed now isn't saved yet.
 document.getElementById("edit").addEventListener("input", () => document.getElementById("saved").replaceChildren());

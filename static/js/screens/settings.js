@@ -2,11 +2,13 @@
 import { bindCopies } from "../copying.js";
 import { show } from "../look-form.js";
 import { offline } from "../net.js";
+import { watch } from "../saving.js";
 import { say, toast } from "../toast.js";
 
 const form = document.querySelector("form[data-preview]");
 
 form?.addEventListener("input", () => show(form));
+for (const one of document.querySelectorAll("form[hx-target='#saved']")) watch(one, () => one === form && show(form));
 // Later changes aren't saved yet, so remove the confirmation, and keep the button in sight.
 for (const one of document.querySelectorAll(".section form")) {
   one.addEventListener("input", () => {
