@@ -503,9 +503,7 @@ def _print(page: Page) -> None:
 
 
 def _too_large(page: Page) -> None:
-    page.locator("form[action='/people/follow'] input[name=name]").evaluate(
-        "(field) => { field.value = 'x'.repeat(70000); field.form.submit(); }"
-    )
+    page.locator("#f-name").evaluate("(field) => { field.value = 'x'.repeat(70000); field.form.submit(); }")
     expect(page.locator(".foot")).to_have_text("413")
 
 
