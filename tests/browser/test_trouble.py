@@ -167,6 +167,21 @@ def test_what_is_open_in_the_tree_is_left_in_peace(site: Site, visit: Visit, ann
     expect(name).to_have_text("Later")
 
 
+def test_a_tree_that_is_refused_leaves_the_tree(site: Site, visit: Visit, ann: Actor) -> None:
+    one, folder = subscribe(site, ann, 1), site.services.folders.create(ann, "News")
+    page = visit(login="ann", routes=True, expect="503")
+    page.wait_for_load_state("networkidle")
+    refusal = {"status": 503, "content_type": "text/html", "body": "<nav><p>Not now</p></nav>"}
+    page.route("**/read/tree", lambda route: route.fulfill(**refusal))
+    site.services.folders.rename(ann, folder.id, "Later")
+    with page.expect_response("**/read/tree"):
+        _look_again(page)
+    _look_again(page)
+    expect(page.locator(f".tree a[data-feed='{one}']")).to_be_visible()
+    expect(page.locator(f"a[data-folder='{folder.id}'] span")).to_have_text("News")
+    page.unroute("**/read/tree")
+
+
 def test_what_is_changed_here_is_not_drawn_anew(site: Site, visit: Visit, ann: Actor) -> None:
     one = subscribe(site, ann, 1)
     page = visit(login="ann")

@@ -5,8 +5,11 @@ import * as panes from "../panes.js";
 import { grows, isWhole } from "../reader.js";
 import * as treeview from "../treeview.js";
 
-// Not while the user is dragging or using a menu.
-const leave = (event) => event.detail.ctx.target?.matches?.("#tree nav") && counts.busy() && event.preventDefault();
+// Not while the user is dragging or using a menu, and never by an error.
+function leave(event) {
+  const { target, response } = event.detail.ctx;
+  if (target?.matches?.("#tree nav") && (response?.status >= 400 || counts.busy())) event.preventDefault();
+}
 
 // Keeps the focus and open folders.
 async function grow() {
