@@ -217,7 +217,7 @@ def test_an_unsubscribe_can_be_undone(site: Site, visit: Visit, ann: Actor, by: 
     if by == "late key":
         page.clock.install()
     page.goto(f"/feeds/{feed_id}")
-    page.get_by_text("Unsubscribe from this feed").click()
+    page.locator("summary", has_text="Unsubscribe from this feed").click()
     page.get_by_role("button", name="Unsubscribe").click()
     page.wait_for_url("**/read/all")
     expect(page.locator("#toasts")).to_contain_text("Unsubscribed")
