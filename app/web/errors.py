@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from urllib.parse import quote, urlsplit
 
@@ -138,6 +139,7 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
             field=error.ids.get("field") if error else None,
             is_back=is_moving and again is None,
             form=_find_form() if isinstance(error, OldPageError) else None,
+            above=_find_page_above() if status == 413 else None,
         )
         response = make_response(page, status)
     _add_retry_after(response)
@@ -146,6 +148,17 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
     elif isinstance(error, MovingError):
         response.headers["Retry-After"] = str(MovingError.RETRY_SECONDS)
     return response
+
+
+def _find_page_above() -> str | None:
+    """Return the address of the nearest page at or above the refused request's; None: there is none."""
+    routes, path = current_app.url_map.bind(""), request.path.rstrip("/")
+    while path:
+        with contextlib.suppress(HTTPException):
+            routes.match(path, "GET")
+            return path
+        path = path.rpartition("/")[0]
+    return None
 
 
 def _find_form() -> str | None:

@@ -241,6 +241,10 @@ def _server_choices(demo: Demo) -> str:
     return f"/imports/{one.id}"
 
 
+def _go_to_choices(page: Page) -> None:
+    page.locator("#choices").evaluate("(set) => set.scrollIntoView({block: 'center'})")
+
+
 def _sendable(demo: Demo) -> str:
     return f"/entries/{demo.entry}/send"
 
@@ -634,7 +638,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("import-server-reading", _server_read),
     Screen("import-server-failed", _server_failed),
     Screen("import-server-preview", _server_preview),
-    Screen("import-server-choices", _server_choices),
+    Screen("import-server-choices", _server_choices, _go_to_choices),
     Screen("import-report-notes", lambda demo: f"/imports/{importing.noted(demo.services, demo.ann).id}"),
     Screen("subscriptions", "/subscriptions"),
     Screen("subscriptions-chosen", "/subscriptions", _choose_feeds),

@@ -98,7 +98,10 @@ def unreadable(services: Services, who: Actor) -> Import:
     """Return an import from another server that can't be read anymore."""
     done = services.gateways.pulled_imports.give_up(
         reading(services, who),
-        InvalidError("Eventr's key for secrets has changed. Start the import once more."),
+        InvalidError(
+            "Eventr can no longer read the login you stored for this server. "
+            "Enter it again to restart the import."
+        ),
         clock.now(),
     )
     assert done is not None

@@ -263,6 +263,13 @@ def test_W16_chunks_are_refused_unread(app: Flask, length: str | None) -> None:
     assert status.startswith("411")
 
 
+def test_a_form_that_is_too_large_leads_back_to_its_page(ann: Visitor) -> None:
+    answer = ann.client.post("/people/follow", data={"name": "x" * (70 << 10)}, headers=ORIGIN)
+    assert answer.status_code == 413
+    assert "larger than 64 KB" in answer.text
+    assert '<a class="btn wide primary" href="/people">Go back</a>' in answer.text
+
+
 def test_W16_many_fields_and_parts_are_refused(ann: Visitor) -> None:
     token = ann.token("/add")
     many = {"csrf_token": token, "entry": ["1"] * 100_000, "read": "1"}

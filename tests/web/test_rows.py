@@ -74,6 +74,8 @@ def test_H16_rows_show_foreign_values_as_text(shared: bool) -> None:
         assert row.xpath("string(//bdi[@class='src'])").endswith("+4")
         assert len(row.xpath("//bdi[@class='faces']/i")) == 4
         assert row.xpath("string(//span[@class='said'])") == f" “Note {EVIL}”"
+        names = row.xpath("//span[@class='said']/preceding-sibling::*/@class")
+        assert names[-1] == "labels", "a note has lines of its own, below the tags"
 
 
 def test_a_note_stands_beside_the_name_of_its_author() -> None:

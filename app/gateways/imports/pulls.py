@@ -149,7 +149,10 @@ class PulledImportGateway:
             raise InvalidError("Reading this server failed again and again. Start the import once more.")
         plain = sealing.open_seal(self._key, pull.sealed, _name(one.user_id)) if self._key else None
         if plain is None:
-            raise InvalidError("Eventr's key for secrets has changed. Start the import once more.")
+            raise InvalidError(
+                "Eventr can no longer read the login you stored for this server. "
+                "Enter it again to restart the import."
+            )
         return _READERS[pull.kind](pull.address, Login(*json.loads(plain)))
 
     def store_page(

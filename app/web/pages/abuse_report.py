@@ -51,7 +51,8 @@ def show_report() -> str:
 
 
 def _page(asked: Query, thing: ReportedItem, error: EventrError | None = None) -> str:
-    return render_page("pages/report.html", asked=asked, thing=thing, reasons=REASONS, error=error)
+    back = get_safe_next(asked.next, "/people")
+    return render_page("pages/report.html", asked=asked, back=back, thing=thing, reasons=REASONS, error=error)
 
 
 def _thing(asked: Query) -> ReportedItem:

@@ -95,7 +95,11 @@ def check_body(request: Request, settings: Settings, *, takes_file: str = "") ->
         request.max_content_length = request.max_form_memory_size = most
     if (request.content_length or 0) > most:
         if not file_max:
-            raise TooLargeError
+            raise TooLargeError(
+                "The form is larger than %(kb)s KB, the most that this server accepts. "
+                "Go back, shorten what you entered, and send it again.",
+                kb=most >> 10,
+            )
         megabytes = file_max >> 20
         if takes_file == "avatar_max":
             raise TooLargeError("The picture is larger than %(mb)s MB. Scale it down.", mb=megabytes)

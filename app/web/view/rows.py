@@ -161,7 +161,8 @@ class RowRenderer:
 
     def _line(self, row: EntryRow, text: str) -> str:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
-        parts = [_shared(row) if row.sharers else self._source(row)]
+        source, note = _shared(row) if row.sharers else (self._source(row), "")
+        parts = [source]
         if state := self._shares.get(row.id):
             parts.append(f'<bdi class="told">{escape(state)}</bdi>')
         tags = (tag for tag in row.tags if tag.id != self._own_tag)
@@ -169,6 +170,7 @@ class RowRenderer:
             parts.append(f' <span class="labels">{labels}</span>')
         if row.copies:
             parts.append(self._copies(row))
+        parts.append(note)  # last, as it has lines of its own
         start = "".join(parts)
         if self._whole or not text:
             return f"<p>{start}</p>" if start else ""
@@ -220,8 +222,8 @@ def _name_feed(key: int | str, title: str, icon: str | None, person: bool = Fals
     return f'{tile}<bdi class="src">{escape(title)}</bdi>'
 
 
-def _shared(row: EntryRow) -> str:
-    """Return the people who shared an entry, and the first note that says more than its excerpt.
+def _shared(row: EntryRow) -> tuple[str, str]:
+    """Return the people who shared an entry; and the first note that says more than its excerpt, or "".
 
     With a note, only its author is named. A share of the user's own names the feed it came from instead.
     """
@@ -234,8 +236,8 @@ def _shared(row: EntryRow) -> str:
     note = truncate_text(remove_signs(author.note), LONG) if author else ""
     said = f'<span class="said"> “{escape(note)}”</span>' if note else ""
     if row.source:
-        return f"{_name_feed(*row.source)}{said}"
-    return f'<bdi class="faces">{faces}</bdi><bdi class="src">{names}{more}</bdi>{said}'
+        return _name_feed(*row.source), said
+    return f'<bdi class="faces">{faces}</bdi><bdi class="src">{names}{more}</bdi>', said
 
 
 def _find_author(sharers: Sequence[Sharer], excerpt: str) -> Sharer | None:
