@@ -64,6 +64,8 @@ def test_settings_are_above_health_and_fit(
     assert not is_wide(page)
     expect(page.get_by_label("User agent")).to_be_visible()
     expect(page.locator("#folders-chosen")).to_have_text(re.compile("Mine, News|News, Mine"))
+    # What waits behind another change is sent after it.
+    page.wait_for_load_state("networkidle")
     page.reload()
     expect(page.locator("#folders-chosen")).to_have_text(re.compile("Mine, News|News, Mine"))
     expect(page.get_by_role("switch", name="Hide from")).to_be_checked()
@@ -152,14 +154,16 @@ def test_a_found_feed_shows_its_headlines_and_another_can_follow(
     lines = page.locator("#found .latest > span")
     expect(lines).to_have_count(3)
     # Each takes one line, however long it is.
-    assert len({round(line.bounding_box()["height"]) for line in lines.all()}) == 1  # type: ignore[index]
+    heights = [round(line.bounding_box()["height"]) for line in lines.all()]  # type: ignore[index]
+    # One line each, and on phones two at most.
+    assert max(heights) <= min(heights) * (2 if size[0] < 480 else 1)
     assert not is_wide(page)
     assert page.locator("#folder-names option").evaluate_all("(all) => all.map((one) => one.value)") == [
         "News"
     ]
     page.get_by_label("Folder").fill("Blogs")
     page.get_by_role("button", name="Subscribe and add another").click()
-    expect(page.get_by_role("status").filter(has_text="You subscribe to")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="You're subscribed to")).to_be_visible()
     expect(page.get_by_label("Address of a site")).to_be_focused()
     expect(page.get_by_label("Address of a site")).to_have_value("")
     assert [folder.name for folder in site.services.folders.list_folders(ann)] == ["Blogs", "News"]

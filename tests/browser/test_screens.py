@@ -239,6 +239,7 @@ def test_an_account_without_feeds_is_shown_the_way(site: Site, visit: Visit, con
         page = visit(size=size, login="ann")
         for path in ("/read/all", "/read", "/read/starred", "/add?first=1", "/folders"):
             page.goto(path)
+            _unroll(page, size)
             assert not list(_faults(page, OTHERS, contrast=contrast)), path
 
 

@@ -55,15 +55,16 @@ def test_a_note_in_a_list_has_two_lines(shared: int, visit: Visit, density: str)
         assert _box(row.locator("time"))["y"] + 4 < _box(said)["y"], "the age stands beside the name"
 
 
-def test_the_box_of_a_note_ends_in_one_line_on_a_phone(people: dict[str, Actor], visit: Visit) -> None:
+def test_the_buttons_of_a_note_stand_in_one_line_on_a_phone(people: dict[str, Actor], visit: Visit) -> None:
     page = visit(size=PHONE, login="ann")
     page.goto("/read/all")
     page.locator(".row h2 a").first.click()
     expect(page.locator("#share-tools .like")).to_be_attached()
     page.keyboard.press("Shift+D")
     middles = [_box(place)["y"] + _box(place)["height"] / 2 for place in page.locator(".share-end > *").all()]
+    # The audience has a line of its own, with its name.
     assert len(middles) == 3
-    assert max(middles) - min(middles) < 4
+    assert abs(middles[1] - middles[2]) < 4
     expect(page.get_by_label("Visible to")).to_be_visible()
     help_text = page.locator(".share-box .typing p")
     expect(help_text).to_be_hidden()
