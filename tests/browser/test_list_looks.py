@@ -475,7 +475,8 @@ def test_a_highlighted_row_shows_whether_it_is_read(site: Site, visit: Visit) ->
     page = visit(login="ann")
     page.goto(highlight_rows(filled))
     look = """(row) => [getComputedStyle(row.querySelector("h2")).fontWeight,
-      getComputedStyle(row, "::before").backgroundColor]"""
+      getComputedStyle(row, "::before").backgroundColor, getComputedStyle(row).backgroundColor]"""
     read, unread = (page.locator(f"#rows .row.lit{which}").first for which in (".is-read", ":not(.is-read)"))
-    assert read.evaluate(look) == ["400", "rgba(0, 0, 0, 0)"]
-    assert unread.evaluate(look) == ["600", "rgb(138, 83, 0)"]
+    ground = "rgba(255, 212, 59, 0.28)"
+    assert read.evaluate(look) == ["400", "rgba(0, 0, 0, 0)", ground]
+    assert unread.evaluate(look) == ["600", "rgb(11, 87, 183)", ground]
