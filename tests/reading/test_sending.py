@@ -210,7 +210,7 @@ def test_a_refused_token_isnt_sent_with_each_entry(services: Services, now: Cloc
     receiver = Receiver(401)
     _run(services, ann, receiver)
     assert len(receiver.requests) == 1
-    now.add(dt.timedelta(seconds=services.settings.send_backoff_min + 1))
+    now.add(dt.timedelta(seconds=2 * services.settings.send_backoff_min))
     _run(services, ann, receiver)  # the token has been repaired
     assert sorted(body["entry"]["title"] for body in receiver.bodies[1:]) == ["Cheese", "Chess", "Climate"]
     assert set(_states(services, ann)) == {DeliveryState.SENT}

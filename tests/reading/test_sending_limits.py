@@ -202,7 +202,7 @@ def test_what_arrives_one_by_one_waits_for_a_service_that_rests(
     services.sending.test(ann, target.id)
     _run(services, ann, receiver)
     assert _get_titles(receiver)[1:] == ["Eventr"], "a test is sent nevertheless"
-    now.add(dt.timedelta(seconds=1.2 * services.settings.send_backoff_min))
+    now.add(dt.timedelta(seconds=2 * services.settings.send_backoff_min))
     _run(services, ann, receiver)
     assert sorted(_get_titles(receiver)[2:]) == sorted(["Eventr", *ids])
     _run(services, ann, receiver)
