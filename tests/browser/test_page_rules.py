@@ -37,6 +37,7 @@ PAGES = (
     "packs",
     "people",
     "report",
+    "rule",
     "save",
     "settings-account",
     "settings-apps",
