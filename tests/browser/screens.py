@@ -455,10 +455,9 @@ def draw_story(demo: Demo) -> str:
 def highlight_rows(demo: Demo) -> str:
     """A rule has highlighted some entries."""
     services, user = demo.services, demo.ann
-    rule = services.rules.save(user, Rule(0, "", "title:japan", highlight=True))
+    rule = services.rules.save(user, Rule(0, "Japan", "title:japan", highlight=True))
     run = services.rule_runs.begin(user, rule.id)
     services.rule_runs.continue_run(user.user_id, run.id, seconds=30)
-    services.rules.delete(user, rule.id)
     return f"/read/folder/{demo.folders['Design']}"
 
 

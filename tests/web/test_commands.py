@@ -10,6 +10,7 @@ import pytest
 
 from app import create_app
 from app.bootstrap.services import Services
+from app.models.reading.rules import Rule
 from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
@@ -130,6 +131,23 @@ def test_an_article_stays_within_its_commands(browser: Browser, what: Any) -> No
     entry = browser.world.real[what]
     assert browser.get(f"/read/all?entry={entry}", pane="article") <= ARTICLE_PANE
     assert browser.get(f"/read/following?entry={entry}") <= LIST_WITH_ARTICLE
+
+
+def test_highlighted_entries_cost_one_command(browser: Browser, services: Services) -> None:
+    w = browser.world
+    entry = w.real[shapes.ENTRY]
+    paths = ["/read/all", f"/read/all?entry={entry}"]
+    for path in paths:
+        browser.get(path)
+    before = [browser.get(path) for path in paths]
+    folder = services.folders.create(w.who, "Any")
+    rule = services.rules.save(w.who, Rule(0, "Here", "title:/./", highlight=True))
+    services.rules.save(w.who, Rule(0, "There", "xyz", (), (folder.id,), highlight=True))
+    run = services.rule_runs.begin(w.who, rule.id)
+    services.rule_runs.continue_run(w.who.user_id, run.id, seconds=30)
+    assert "Highlighted by “Here”" in browser.visitor.get("/read/all").text
+    assert "Highlighted by the rule" in browser.visitor.get(paths[1]).text
+    assert [browser.get(path) - count for path, count in zip(paths, before, strict=True)] == [1, 1]
 
 
 def test_pages_of_people_stay_within_their_commands(browser: Browser, stranger: Browser) -> None:

@@ -16,6 +16,7 @@ from app.gateways.reading import rules as rules_gateway
 from app.models.accounts.actor import Actor
 from app.models.reading.rules import Rule
 from tests.reading.test_rules import URL, bring, subscribe
+from tests.support.reader import pull, rss
 from tests.web.conftest import Visitor
 
 
@@ -138,6 +139,56 @@ def test_lists_leave_out_hidden_entries_and_show_highlighted_ones(
     assert [row.text.strip() for row in page.select(".row.lit h2")] == ["Unread: Highlighted: Chess"]
     found = BeautifulSoup(ann.get("/search?q=advert", follow_redirects=True).text, "lxml")
     assert len(found.select(".rows h2")) == 1
+
+
+def test_a_highlighted_entry_names_its_rule(ann: Visitor, actor: Actor, services: Services) -> None:
+    feed_id = subscribe(services, actor)
+    first = services.rules.save(actor, Rule(0, "Games", "title:chess", highlight=True))
+    services.rules.save(actor, Rule(0, "Cups", "football", (feed_id,), highlight=True))
+    bring(services, feed_id, "Chess", "Football", "Else", url=URL)
+    services.rule_runner.run(clock.now(), seconds=30)
+
+    def show(path: str) -> BeautifulSoup:
+        return BeautifulSoup(ann.get(path).text, "lxml")
+
+    def name_rows(page: BeautifulSoup) -> dict[str, str]:
+        return {
+            row.select_one("h2").text.rpartition(": ")[2].strip(): row.select_one(".why")["title"]
+            for row in page.select(".row.lit")
+        }
+
+    page = show(f"/read/feed/{feed_id}")
+    assert name_rows(page) == {"Chess": "Highlighted by “Games”", "Football": "Highlighted by “Cups”"}
+    label = page.select_one(".row.lit .why svg")["aria-label"]
+    assert label in name_rows(page).values()
+    [entry] = [row["data-id"] for row in page.select(".row.lit") if "Chess" in row.text]
+    for headers in ({}, {"HX-Request": "true", "HX-Target": "section#article"}):
+        article = BeautifulSoup(ann.get(f"/read/feed/{feed_id}?entry={entry}", headers=headers).text, "lxml")
+        line = article.select_one(".article .why")
+        assert line.text.strip() == "Highlighted by the rule Games"
+        assert line.a["href"] == f"/settings/rules/{first.id}"
+    services.rules.delete(actor, first.id)
+    assert name_rows(show(f"/read/feed/{feed_id}"))["Football"] == "Highlighted by “Cups”"
+    article = show(f"/read/feed/{feed_id}?entry={entry}")
+    assert article.select_one(".article .why").text.strip() == "Highlighted by a rule"
+
+
+def test_a_row_without_its_text_names_only_the_one_rule_that_may_have_matched_it(
+    ann: Visitor, actor: Actor, services: Services
+) -> None:
+    feed_id = subscribe(services, actor)
+    rules = [
+        services.rules.save(actor, Rule(0, name, query, highlight=True))
+        for name, query in (("Far", "zebra"), ("Long", "longer:400"))
+    ]
+    url = "https://site.example/far"
+    bring_text = "<p>" + "Much is said before. " * 40 + "A zebra.</p>"
+    feed_id = services.subscriptions.subscribe(actor, url).subscription.feed_id
+    pull(services, [feed_id], {url: rss("Far", [("One", bring_text)])})
+    services.rule_runner.run(clock.now(), seconds=30)
+    assert "Highlighted by a rule" in ann.get(f"/read/feed/{feed_id}").text
+    services.rules.delete(actor, rules[1].id)
+    assert "Highlighted by “Far”" in ann.get(f"/read/feed/{feed_id}").text
 
 
 def test_rules_travel_as_a_file(ann: Visitor, actor: Actor, services: Services) -> None:

@@ -103,6 +103,60 @@ def test_a_row_shows_the_author_that_was_found(
     assert "Quill" not in ann.get("/read/all").text
 
 
+def _publish(services: Services, actor: Actor, title: str, item: str) -> None:
+    """Pull a feed of one entry, and index it."""
+    url = "https://feeds.example/one"
+    feed_id = services.subscriptions.subscribe(actor, url).subscription.feed_id
+    feed = (
+        f"<rss version='2.0'><channel><title>{title}</title><item><guid>1</guid>{item}</item></channel></rss>"
+    )
+    pull(services, [feed_id], {url: feed.encode()})
+    services.indexing.run(clock.now(), 30)
+
+
+@pytest.mark.parametrize("address", ["/search?q=gem", "/search/typed?q=gem"])
+@pytest.mark.parametrize(
+    ("title", "item", "shown"),
+    [
+        (
+            "Gem of the Town",
+            "<title>One</title><author>Gem of the Town</author>"
+            "<description>Much is said before. See https://gemofthetown.example for artgem.</description>",
+            "<mark>Gem</mark> of the Town</bdi>",
+        ),
+        (
+            "News",
+            "<title>One</title><category>Old</category><category>Gem and stone</category>"
+            "<description>Said.</description>",
+            "#<mark>Gem</mark> and stone · Said.",
+        ),
+    ],
+)
+def test_each_hit_shows_what_was_found(
+    ann: Visitor, services: Services, garden: Actor, address: str, title: str, item: str, shown: str
+) -> None:
+    _publish(services, garden, title, item)
+    page = ann.get(address, follow_redirects=True).text.replace("\u00a0", " ")
+    assert shown in page
+    assert page.count("<mark>") == 1
+
+
+def test_a_category_is_named_only_where_nothing_else_shows_the_hit(
+    ann: Visitor, services: Services, garden: Actor
+) -> None:
+    _publish(services, garden, "News", "<title>A gem</title><category>Gem</category>")
+    assert "#" not in ann.get("/search/typed?q=gem").text.partition("typed-rows")[2].partition("</li>")[0]
+
+
+def test_the_head_of_a_search_leaves_the_query_to_its_field(ann: Visitor, garden: Actor) -> None:
+    page = ann.get("/search?q=rose", follow_redirects=True).text
+    assert "<h1>Search</h1>" in page
+    assert 'data-act="mark-all"' in page
+    page = ann.get("/search?q=zebra", follow_redirects=True).text
+    assert re.search(r'<p class="sub"[^>]*>No results</p>', page)
+    assert 'data-act="mark-all"' not in page
+
+
 def test_a_hit_beyond_one_line_is_shown(ann: Visitor, services: Services, garden: Actor, db: Any) -> None:
     url = "https://feeds.example/short"
     feed_id = services.subscriptions.subscribe(garden, url).subscription.feed_id

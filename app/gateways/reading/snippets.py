@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.feeds.html import text
-from app.models.reading.search import Term, TermField, is_at
+from app.models.reading.entry import Entry
+from app.models.reading.search import Term, TermField, contains_term, is_at
 from app.models.reading.tokenizer import find_word_spans, fold_text
 
 #: Characters: HTML that is searched, text before the match, and the whole snippet.
 LOOKED, BEFORE, LENGTH = 32 << 10, 24, 240
+#: The first letter of Thai: it and the scripts behind it have words without spaces.
+UNSPACED = "\u0e00"
 
 
 def extract_snippet(html: str, terms: Sequence[Term]) -> str:
@@ -27,14 +30,35 @@ def extract_snippet(html: str, terms: Sequence[Term]) -> str:
     return ""
 
 
+def name_category(entry: Entry, terms: Sequence[Term]) -> str:
+    """Return the category of an entry that has a term, and the beginning of its text.
+
+    "": no category has one, or the title or the author shows one.
+    """
+    terms = [term for term in terms if term.where is TermField.ANY]
+    if any(contains_term(name, term) for name in (entry.title, entry.author) for term in terms):
+        return ""
+    found = (name for name in entry.categories if any(contains_term(name, term) for term in terms))
+    if name := next(found, ""):
+        return f"#{name} · {_piece(text.flatten_html(text.cut_html(entry.longest, LOOKED)), 0)}"
+    return ""
+
+
 def _place(folded: str, term: Term) -> int:
-    """Return where the first word of a term starts, or else where it is part of a word; -1: nowhere."""
+    """Return where the first word of a term stands, in a script without spaces also within others.
+
+    Within a word of another script, as in an address, it isn't what was found. -1: nowhere.
+    """
     word, at = term.words[0], -1
     inside = -1
+    is_open = term.is_prefix and len(term.words) == 1
     while (at := folded.find(word, at + 1)) >= 0:
-        if at == 0 or not folded[at - 1].isalnum():
+        before, after = folded[at - 1 : at], folded[at + len(word) : at + len(word) + 1]
+        ends = [before] if is_open else [before, after]
+        if not any(map(str.isalnum, ends)):
             return at
-        inside = at if inside < 0 else inside
+        if inside < 0 and all(end >= UNSPACED for end in ends if end.isalnum()):
+            inside = at
     return inside
 
 

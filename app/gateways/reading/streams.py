@@ -400,9 +400,12 @@ class StreamGateway:
         return cut_page([key for key in keys if wanted.is_after(key)][: limit + 1], limit, cursor)
 
     def find_snippets(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
-        """Return a snippet by entry, for entries whose text contains one of these terms."""
+        """Return a snippet by entry, for entries whose text or category contains one of these terms."""
         found = self._entries.find_with_bodies(keys) if keys and terms else []
-        places = {e.id: snippets.extract_snippet(e.longest, terms) for e in found}
+        places = {
+            one.id: snippets.extract_snippet(one.longest, terms) or snippets.name_category(one, terms)
+            for one in found
+        }
         return {entry_id: place for entry_id, place in places.items() if place}
 
     def find_marks(self, user_id: int, keys: Sequence[EntryKey]) -> dict[int, Mark]:

@@ -382,6 +382,23 @@ class CompiledRules:
             ]
         return found
 
+    def find_highlighter(self, entry: RuleEntry, feed: RuleFeed, *, is_whole: bool) -> Rule | None:
+        """Return the rule that has highlighted an entry; None: unknown, as rules may have changed.
+
+        Args:
+            is_whole: the entry has its text, and not only what a row of a list shows of it. Without it, a
+                rule that looks at texts is named only if it is the only one.
+        """
+        unsure = list[Rule]()
+        for rule, condition in self.select_rules(feed):
+            if not rule.highlight:
+                continue
+            if is_match(condition, entry):
+                return rule
+            if not is_whole and needs_text(condition):
+                unsure.append(rule)
+        return unsure[0] if len(unsure) == 1 else None
+
     def judge_entry(self, entry: RuleEntry, feed: RuleFeed) -> Verdict:
         """Return what the rules do with an entry."""
         actions, tags, matched = set[str](), list[str](), list[int]()
@@ -463,6 +480,12 @@ def is_match(condition: Condition, entry: RuleEntry, tags: Collection[str] = ())
     if not has_extras(condition, entry):
         return False
     return all(map(entry.has_term, query.terms)) and not any(map(entry.has_term, query.without))
+
+
+def needs_text(condition: Condition) -> bool:
+    """Return whether a condition looks at more than the title, the author and the address of an entry."""
+    terms = (*condition.query.terms, *condition.query.without)
+    return condition.length != (None, None) or any(term.where is TermField.ANY for term in terms)
 
 
 def has_extras(condition: Condition, entry: RuleEntry) -> bool:

@@ -359,7 +359,7 @@ class Article:
     entry's page, instead of the feed's text. ``saved``: the user has saved the page.
     ``note``: the user's own.
     ``copies``: of the article in other feeds of the user; ``is_apart``: the user keeps them apart in lists.
-    ``is_hidden``: lists leave the entry out.
+    ``is_hidden``: lists leave the entry out. ``highlighted``: by one of the user's rules.
     """
 
     entry: Entry
@@ -386,6 +386,7 @@ class Article:
     copies: tuple[Copy, ...] = ()
     is_apart: bool = False
     is_hidden: bool = False
+    highlighted: bool = False
 
     @property
     def shown_full(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -29,6 +29,7 @@ from app.models.reading.rules import (
     sends_more,
 )
 from app.models.reading.search import QUERY_MAX, normalise_query
+from app.models.reading.stream import Article, EntryRow
 from app.models.reading.tag import make_tag_key, normalise_tag
 from app.ports import SearchPort
 from app.services.access import require_permission, require_sending
@@ -73,6 +74,16 @@ class RuleService:
         """Return the actor's rules in the order in which they are tried."""
         require_permission(actor, Permission.ENTRY_READ)
         return self._rules.find_by_user(actor.user_id)
+
+    def find_highlighters(
+        self, actor: Actor, rows: Iterable[EntryRow], article: Article | None = None
+    ) -> dict[int, Rule]:
+        """Return the rules that have highlighted these entries, by entry.
+
+        Entries whose rule was deleted or changed since are left out.
+        """
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._rules.find_highlighters(actor.user_id, rows, article)
 
     def get(self, actor: Actor, rule_id: int) -> Rule:
         """Return a rule.

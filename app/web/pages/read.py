@@ -160,7 +160,13 @@ def _article(ref: StreamRef, asked: Query, entry_id: int) -> str:
     tags = get_services().tags.list_tags(get_actor())
     back = f"/read/{ref}"
     return render_page(
-        "parts/article.html", article=found, ref=ref, back=back, my_tags=tags, **build_box(found)
+        "parts/article.html",
+        article=found,
+        ref=ref,
+        back=back,
+        my_tags=tags,
+        highlighters=get_services().rules.find_highlighters(get_actor(), (), found),
+        **build_box(found),
     )
 
 
@@ -213,7 +219,8 @@ def _more(ref: StreamRef, asked: Query) -> str:
     look = _look(ref, asked)
     page = get_services().reading.load_page(get_actor(), _query(ref, asked, look)).drop_row(asked.pinned)
     values = _addresses(ref, asked, look, pinned=asked.pinned) | _states(ref, look, page)
-    return render_page("parts/rows.html", page=page, first=False, **values)
+    lit = get_services().rules.find_highlighters(get_actor(), page.all_rows)
+    return render_page("parts/rows.html", page=page, first=False, highlighters=lit, **values)
 
 
 def _states(ref: StreamRef, look: StreamView, page: Page) -> dict[str, object]:
@@ -253,6 +260,7 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         "page": page,
         "article": article,
         "groups": _list_groups(ref, tree, page),
+        "highlighters": get_services().rules.find_highlighters(get_actor(), page.all_rows, article),
         **box,
         "saved_search": _find_saved(ref),
         "near_queries": _find_near(ref),

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from app.models.reading.search import NoteReason, QueryNote, Term, TermField, is_at
 from app.models.reading.stream import SearchSummary, StreamKind, StreamRef
 from app.models.reading.tokenizer import find_word_spans
+from app.web.view.heading import format_author
 
 
 def highlight_terms(text: str, search: SearchSummary | None, where: str = "") -> str:
@@ -27,6 +28,27 @@ def highlight_terms(text: str, search: SearchSummary | None, where: str = "") ->
         parts += [text[last:begin], Markup("<mark>{}</mark>").format(text[begin:end])]
         last = end
     return Markup("").join([*parts, text[last:]])
+
+
+def highlight_source(feed_title: str, author: str, search: SearchSummary | None) -> tuple[str, str]:
+    """Return the name of a feed, and the author if a search term is in the name; "": it isn't.
+
+    Of an author whom the feed is named after, the name of the feed shows the term.
+    """
+    named = _mark_author(format_author(author), search)
+    if not is_marked(named):
+        return feed_title, ""
+    feed = feed_title if format_author(author, feed_title) else _mark_author(feed_title, search)
+    return (feed, "") if is_marked(feed) else (feed_title, named)
+
+
+def _mark_author(name: str, search: SearchSummary | None) -> str:
+    return highlight_terms(name, search, TermField.AUTHOR)
+
+
+def is_marked(text: str) -> bool:
+    """Return whether a text is what :func:`highlight_terms` found a term in."""
+    return isinstance(text, Markup) and "<mark>" in text
 
 
 def _found(text: str, terms: Sequence[Term], where: str) -> Iterator[tuple[int, int]]:

@@ -113,6 +113,19 @@ def isolate_name(text: str) -> str:
     return f"\u2068{text}\u2069" if foreign.search(text) else text
 
 
+def is_mixed(name: str) -> bool:
+    """Return whether a name has letters of both directions."""
+    return not name.isascii() and bool(_RTL.search(name) and _LTR.search(name))
+
+
+def render_direction(name: str) -> Markup:
+    """Return the attribute of the box that a name is cut in.
+
+    Cut at its side, a name of both directions would lose the beginning of its second part: class ``mix``.
+    """
+    return Markup(' class="mix"') if is_mixed(name) else Markup(' dir="auto"')
+
+
 def format_integer(number: int) -> str:
     """Return a whole number with the separators of the page's language."""
     return str(number) if abs(number) < 1000 else format_decimal(number, locale=get_locale())

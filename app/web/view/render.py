@@ -19,6 +19,7 @@ from app.models.imports.imports import Import
 from app.models.media.recordings import list_recordings
 from app.models.reading.anchors import scope_anchors
 from app.models.reading.full_text import FullText
+from app.models.reading.rules import Rule
 from app.models.reading.stream import Article, Page, Tree
 from app.models.reading.stream_view import StreamView
 from app.models.sharing.typed_text import remove_signs
@@ -164,6 +165,8 @@ def install(app: Flask, tree_cache: int) -> None:
         milliseconds=present.format_milliseconds,
         said=i18n.translate_error,
         lang=i18n.render_lang,
+        directed=i18n.render_direction,
+        is_mixed=i18n.is_mixed,
         moment=present.format_moment,
         brief=present.format_brief_moment,
         day=present.format_day,
@@ -187,6 +190,7 @@ def install(app: Flask, tree_cache: int) -> None:
         with_moments=players.link_moments,
         browser=present.describe_browser,
         found=highlight.highlight_terms,
+        found_source=highlight.highlight_source,
         note=highlight.explain_note,
         without_signs=remove_signs,
         span=present.format_span,
@@ -229,6 +233,7 @@ def make_row_renderer(
     own_tag: int | None = None,
     led: bool = False,
     shares: Mapping[int, str] | None = None,
+    highlighters: Mapping[int, Rule] | None = None,
 ) -> RowRenderer:
     """Return what renders the rows of a list.
 
@@ -241,6 +246,7 @@ def make_row_renderer(
         own_tag: the tag whose list it is, if it's that of one.
         led: the first row has a large picture.
         shares: what rows of the user's own shares say of them, by id.
+        highlighters: the rules that have highlighted entries, by entry.
     """
     pictures.collect_rows(page.all_rows, thumbs=has_thumbs(look.density, look.view))
     return RowRenderer(
@@ -255,6 +261,7 @@ def make_row_renderer(
         own_tag=own_tag,
         led=led,
         shares=shares,
+        highlighters=highlighters,
     )
 
 

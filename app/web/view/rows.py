@@ -12,15 +12,17 @@ from html import escape
 from flask_babel import gettext as _
 from markupsafe import Markup
 
+from app.models.reading.rules import Rule
 from app.models.reading.stream import EntryRow, Page
 from app.models.sharing.sharing import Sharer
 from app.models.sharing.typed_text import remove_signs
 from app.web.view import i18n
 from app.web.view.faces import render_face
 from app.web.view.heading import format_author
-from app.web.view.highlight import highlight_terms
+from app.web.view.highlight import highlight_source, highlight_terms
 from app.web.view.pictures import render_thumb
 from app.web.view.present import format_ago, format_iso, format_moment, keep_http_url
+from app.web.view.sprite import render_icon
 from app.web.view.tree import render_tile
 
 #: Characters of an excerpt: in narrow rows, and in wide ones.
@@ -48,6 +50,7 @@ class RowRenderer:
         own_tag: the list is that of this tag, which its rows don't repeat.
         led: the first row has a large picture.
         shares: what rows of the user's own shares say of them, by id.
+        highlighters: the rules that have highlighted entries, by entry.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class RowRenderer:
         own_tag: int | None = None,
         led: bool = False,
         shares: Mapping[int, str] | None = None,
+        highlighters: Mapping[int, Rule] | None = None,
     ) -> None:
         self._page, self._stars, self._open_id = page, stars, open_id
         self._link = escape(here + ("&" if "?" in here else "?") + "entry=")
@@ -75,7 +79,8 @@ class RowRenderer:
         self._lead = page.rows[0] if led else None
         self._large = density == "card" and view == "list"
         self._unread, self._untitled = escape(_("Unread: ")), _("(no title)")
-        self._highlighted = escape(_("Highlighted: "))
+        self._highlighters = highlighters or {}
+        self._highlighted, self._by_rule = escape(_("Highlighted: ")), _("Highlighted by a rule")
 
     def render(self) -> Markup:
         """Return all rows, without full texts."""
@@ -123,8 +128,14 @@ class RowRenderer:
             f"{self._open_link(row)}"
             f'<bdi class="vh state">{state}</bdi>{lit}{self._title(row, title, text)}</a></h2>\n'
             f"{self._line(row, text if title else '')}</div>\n"
-            f'<div class="end">{self._time(row)}\n'
+            f'<div class="end">{self._lit(row) if row.highlighted else ""}{self._time(row)}\n'
         )
+
+    def _lit(self, row: EntryRow) -> str:
+        """Return the sign of a highlighted row, which names the rule."""
+        rule = self._highlighters.get(row.id)
+        said = escape(_("Highlighted by “%(rule)s”", rule=rule.name) if rule else self._by_rule)
+        return f'<span class="why" title="{said}">{render_icon("marker", said)}</span>'
 
     def _time(self, row: EntryRow) -> str:
         """Return an entry's age or when it was read, as a link to it if the title leads to the site."""
@@ -190,17 +201,13 @@ class RowRenderer:
     def _source(self, row: EntryRow) -> str:
         """Return the feed of an entry with its icon; in the feed's own list, an author of another name."""
         if not self._own:
-            return _name_feed(row.feed_id, row.feed_title, row.icon) + self._found_author(row)
+            named, author = highlight_source(row.feed_title, row.author, self._page.looked)
+            feed = _name_feed(row.feed_id, row.feed_title, row.icon, shown=named)
+            return f"{feed}\u00a0· <bdi>{author}</bdi>" if author else feed
         author = format_author(row.author, row.feed_title)
         if not author:
             return ""
-        return f'<bdi class="src">{self._mark(author, "author")}</bdi>'
-
-    def _found_author(self, row: EntryRow) -> str:
-        """Return the author if a search term is in the name, which no other part of the row shows."""
-        author = format_author(row.author, row.feed_title) if self._page.looked else ""
-        marked = self._mark(author, "author")
-        return f"\u00a0· <bdi>{marked}</bdi>" if marked != escape(author) else ""
+        return f'<bdi class="{_class_source(author)}">{self._mark(author, "author")}</bdi>'
 
     def _mark(self, text: str, where: str = "") -> str:
         return _escape(highlight_terms(text, self._page.looked, where)) if self._page.looked else escape(text)
@@ -217,9 +224,16 @@ def _escape(text: str) -> str:
     return str(text) if isinstance(text, Markup) else escape(text)
 
 
-def _name_feed(key: int | str, title: str, icon: str | None, person: bool = False) -> str:
+def _name_feed(
+    key: int | str, title: str, icon: str | None, person: bool = False, *, shown: str | None = None
+) -> str:
+    """Return the icon and the name of a feed; ``shown``: its name with the terms of a search."""
     tile = render_tile(key, title, icon=icon, person=person)
-    return f'{tile}<bdi class="src">{escape(title)}</bdi>'
+    return f'{tile}<bdi class="{_class_source(title)}">{_escape(shown or title)}</bdi>'
+
+
+def _class_source(name: str) -> str:
+    return "src mix" if i18n.is_mixed(name) else "src"
 
 
 def _shared(row: EntryRow) -> tuple[str, str]:

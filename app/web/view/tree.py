@@ -19,6 +19,7 @@ from app.models.reading.stream import Tree, TreeFeed, TreeFolder
 from app.models.subscriptions.bulk_edit import LOOSE
 from app.runtime.lazy import lazy
 from app.runtime.weighted_cache import WeightedCache
+from app.web.view.i18n import render_direction
 from app.web.view.present import format_count
 from app.web.view.views import compute_shape, iter_feeds, iter_folders
 
@@ -192,7 +193,7 @@ def _folder(folder: TreeFolder, icons: Icons, chosen: frozenset[int] | None) -> 
     return (
         f'<li class="folder" data-id="{folder.id}">'
         f"{_link('folder', folder.id)}{_state(folder.unread)}>"
-        f'<span dir="auto">{name}</span><b>{format_count(folder.unread)}</b></a>'
+        f"<span{render_direction(folder.name)}>{name}</span><b>{format_count(folder.unread)}</b></a>"
         f'<details open><summary aria-label="{label}">{icons.chevron}</summary>'
         f"<ul>{inside}</ul>{_rest(folder.feeds, folder.id, chosen)}</details></li>"
     )
@@ -211,7 +212,7 @@ def _label(feed_id: int, title: str, *, page: str | None, icon: str | None) -> t
     ``page``: of the person whose shares the feed holds.
     """
     picture = render_tile(page or feed_id, title, person=page is not None, icon=icon)
-    return _link("feed", feed_id), f'{picture}<span dir="auto">{escape(title)}</span>'
+    return _link("feed", feed_id), f"{picture}<span{render_direction(title)}>{escape(title)}</span>"
 
 
 def _state(unread: int) -> str:

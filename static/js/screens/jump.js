@@ -5,6 +5,8 @@ import * as treeview from "../treeview.js";
 import { number, t, tn } from "../words.js";
 
 const SHOWN = 50;
+// As in app/web/view/i18n.py.
+const BOTH = [/\p{Script=Arabic}|\p{Script=Hebrew}/u, /\p{Script=Latin}|\p{Script=Cyrillic}/u];
 const dialog = document.getElementById("jump");
 const field = document.createElement("input");
 const list = document.createElement("ul");
@@ -111,15 +113,21 @@ function search() {
   return ranked.sort(([a], [b]) => a - b).map(([, one]) => one);
 }
 
+// A name of both directions is cut where it ends.
+function write(box, name) {
+  if (BOTH.every((letters) => letters.test(name))) box.className = "mix";
+  else box.dir = "auto";
+  box.textContent = name;
+}
+
 function option({ title, folder, unread, url, link }, index) {
   const item = document.createElement("li");
   const [name, where, count] = ["span", "small", "b"].map((tag) => document.createElement(tag));
   item.id = `jump-${index}`;
   item.setAttribute("role", "option");
   item.dataset.url = url;
-  name.dir = where.dir = "auto";
-  name.textContent = title;
-  where.textContent = folder;
+  write(name, title);
+  write(where, folder);
   count.textContent = unread ? number(unread) : "";
   // Folders have no sign of their own; a page has that of a link to it, else of the settings.
   const shown = link
@@ -191,8 +199,20 @@ function build() {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
 
+// Shown without its style, the dialog would change its size before one's eyes.
+function dress() {
+  const sheet = document.createElement("link");
+  sheet.rel = "stylesheet";
+  sheet.href = dialog.dataset.style;
+  document.head.append(sheet);
+  return new Promise((done) => (sheet.onload = sheet.onerror = done));
+}
+
 async function show() {
-  if (!dialog.firstChild) build();
+  if (!dialog.firstChild) {
+    build();
+    await dress();
+  }
   await gather();
   field.value = "";
   dialog.showModal();
