@@ -118,4 +118,4 @@ class ImportServices(SubscriptionServices, SharingServices, ReadingServices):
     @lazy
     def packs(self) -> PackService:
         """Starter packs."""
-        return PackService(self.gateways.packs, self.imports)
+        return PackService(self.gateways.packs, self.gateways.feed_search, self.imports)

@@ -12,8 +12,10 @@ from playwright.sync_api import Page, expect
 
 from app import clock, create_app
 from app.feeds.html.text import flatten_html
+from app.feeds.opml import opml
 from app.models.feeds.fetched import Fetched, FetchRequest
 from app.models.imports.imports import ChoiceKind
+from app.models.imports.opml import Outline
 from app.models.reading.rules import Rule
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.text_rules import Trial
@@ -375,6 +377,20 @@ def _preview(demo: Demo) -> str:
     return f"/imports/{importing.previewed(demo.services, demo.ann).id}"
 
 
+def _own_pack(demo: Demo) -> str:
+    """Return a topic of which ann reads some feeds already."""
+    packs, feeds = demo.services.gateways.packs, demo.services.gateways.feeds
+    abouts = {
+        "spoon-tamago.com-d94f47": "Japanese art, design and architecture, presented in English",
+        "restofworld.org-e04770": "Technology outside the West: Asia, Africa and Latin America",
+    }
+    known = [(feeds.get(demo.feeds[name]), about) for name, about in abouts.items()]
+    mine = [Outline(feed.url, feed.title, feed.site_url, about=about) for feed, about in known]
+    rest = packs.read(packs.get("design")).feeds
+    body = opml.write("Our favorites", [*rest[:2], *mine, *rest[2:8]])
+    return f"/packs/{packs.add('Our favorites', 'Feeds that people on this server like best.', body).slug}"
+
+
 def _running(demo: Demo) -> str:
     return f"/imports/{importing.running(demo.services, demo.ann).id}"
 
@@ -720,4 +736,5 @@ SCREENS: tuple[Screen, ...] = (
     Screen("shares", "/read/shares"),
     Screen("compose", "/compose"),
     Screen("discover", "/discover"),
+    Screen("pack-subscribed", _own_pack),
 )

@@ -175,6 +175,7 @@ def use_imports(world: World, alice: Actor) -> None:
     services.imports.cancel(alice, kept.id)
     services.imports.remove(alice, kept.id)
     services.packs.list_packs(alice)
+    services.packs.find_known(alice, services.packs.get(alice, "science").feeds)
 
 
 def use_hubs(world: World, feed_id: int) -> None:

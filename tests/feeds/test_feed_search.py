@@ -12,11 +12,13 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.errors import RateLimitedError
+from app.feeds import schedule
 from app.gateways.feeds import feed_search as gateway
 from app.models.accounts.actor import Actor
 from app.models.feeds.feed_search import (
     FeedWords,
     FoundByWords,
+    KnownFeed,
     build_score,
     is_public_host,
     make_prefixes,
@@ -24,6 +26,7 @@ from app.models.feeds.feed_search import (
     split_host,
 )
 from app.models.feeds.fetch_options import FetchOptions
+from app.models.imports.opml import Outline
 from app.models.sharing.sharing import Audience
 from app.services.feeds import feed_search
 from tests.sharing.conftest import People
@@ -303,12 +306,15 @@ def test_with_the_setting_0_only_packs_are_found(services: Services, readers: li
 
 def test_a_new_server_finds_the_feeds_of_packs_by_name_and_topic(services: Services) -> None:
     ann = add_user(services, "ann")
-    (quanta,) = services.feed_search.find(ann, "quant")
+    quanta = services.feed_search.find(ann, "quant")[0]
     assert (quanta.title, quanta.feed_id, quanta.mine) == ("Quanta Magazine", None, False)
     assert quanta.packs == ("Science and space",)
+    assert quanta.about.startswith("Mathematics, physics")
     found = services.feed_search.find(ann, "science")
     assert len(found) >= 10
     assert "science" in found[0].title.lower()
+    titles = [one.title for one in services.feed_search.find(ann, "sourdo")]
+    assert titles == ["The Perfect Loaf"], "by a word of its description"
 
 
 def test_a_pack_feed_with_one_reader_does_not_tell_that_it_is_read(services: Services) -> None:
@@ -320,6 +326,27 @@ def test_a_pack_feed_with_one_reader_does_not_tell_that_it_is_read(services: Ser
     (mine,) = services.feed_search.find(ann, "quanta")
     assert mine.mine
     assert mine.feed_id is not None
+
+
+def test_the_rate_of_a_pack_feed_is_shown_to_its_readers_and_with_enough_of_them_to_all(
+    services: Services, readers: list[Actor], db: Any
+) -> None:
+    pack = services.feed_search._list_pack_feeds()[0]
+    words, feeds = " ".join(pack.words.title), [Outline(pack.url)]
+    ann, bob = readers[:2]
+    assert services.packs.find_known(ann, feeds) == {}
+    feed_id = _read(services, pack.url, "From a pack", [ann])
+    arrivals = [clock.now() - dt.timedelta(days=days) for days in (1, 2)]
+    history = schedule.record_arrivals(schedule.EMPTY, arrivals, clock.now()).pack()
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"history": history}})
+    for who, rate in ((ann, True), (bob, False)):
+        (found,) = services.feed_search.find(who, words)
+        assert (found.per_week is not None) is rate
+        assert services.packs.find_known(who, feeds) == {pack.url: KnownFeed(None, rate, found.per_week)}
+    services.subscriptions.subscribe(bob, pack.url)
+    (found,) = services.feed_search.find(readers[3], words)
+    assert found.per_week == 1.4
+    assert services.packs.find_known(readers[3], feeds) == {pack.url: KnownFeed(None, False, 1.4)}
 
 
 def test_a_hidden_pack_is_not_searched(services: Services) -> None:
@@ -359,6 +386,7 @@ def test_small_numbers_of_readers_are_not_shown(services: Services, readers: lis
         *(url, "Quokka", found.site_url, found.about),
         feed_id=found.feed_id,
         headlines=("Nothing new",),
+        per_week=0.0,
     )
     (mine,) = services.feed_search.find(readers[0], "quokka")
     assert mine.mine

@@ -14,7 +14,7 @@ from app.config import Settings
 from app.errors import EventrError, InvalidError, TooLargeError
 from app.feeds.fetch.address_policy import Policy
 from app.feeds.opml import opml
-from app.models.imports.opml import Outline
+from app.models.imports.opml import ABOUT_MAX, Outline
 from tests.support import corpus
 
 HEAD = b"<opml version='2.0'><head><title>Mine</title></head><body>"
@@ -88,6 +88,21 @@ def test_any_title_and_folder_can_be_written(title: str, folders: list[str]) -> 
 
     assert found.url == feed.url
     assert len(found.folders) == len(folders)
+
+
+def test_a_description_is_read_as_short_plain_text_and_written() -> None:
+    long = "<b>All&nbsp;of</b>\n it\x01 & more " + "word " * 400
+    (written,) = opml.read(opml.write("t", [Outline("https://a.example/", about=long)])).feeds
+    assert written.about.startswith("All of it & more word word")
+    assert written.about.endswith(" word…")
+    assert 190 <= len(written.about) <= ABOUT_MAX
+    (again,) = opml.read(opml.write("t", [written])).feeds
+    assert again.about == written.about
+    assert b"description" not in opml.write("t", [Outline("https://a.example/")])
+    turned = (
+        "<outline xmlUrl='https://a.example/' description=' a\u202eb&lt;script>x&lt;/script> '/>".encode()
+    )
+    assert [feed.about for feed in opml.read(HEAD + turned + TAIL).feeds] == ["ab"]
 
 
 def test_mended_file_keeps_its_addresses_and_says_what_was_wrong() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import collections
+import re
 from urllib.parse import urlsplit
 
 import pytest
 
+from app.bootstrap.services import Services
 from app.feeds.opml import opml
 from app.feeds.urls import hash_url, is_secret
 from app.gateways.imports.packs import load_shipped
@@ -44,6 +47,36 @@ def test_each_feed_of_a_pack_has_a_title_a_site_and_an_https_address(pack: Pack)
             assert "." in (parts.hostname or ""), feed
             assert not parts.username, feed
             assert not is_secret(address), feed
+
+
+def test_each_feed_has_a_description_of_its_own() -> None:
+    feeds = [feed for pack in PACKS.values() for feed in opml.read(pack.body).feeds]
+    assert not [feed.url for feed in feeds if not 20 <= len(feed.about) <= 90]
+    assert not [feed.url for feed in feeds if feed.about.endswith(".") or feed.about != feed.about.strip()]
+    twice = collections.Counter(feed.about.casefold() for feed in feeds)
+    assert not [about for about, times in twice.items() if times > 1]
+
+
+@pytest.mark.parametrize(
+    ("slug", "letters"),
+    [("bil-arabiyya", "ا"), ("po-russki", "о"), ("auf-deutsch", "und"), ("en-francais", "é")],
+)
+def test_descriptions_are_in_the_language_of_the_feeds(slug: str, letters: str) -> None:
+    abouts = [feed.about for feed in opml.read(PACKS[slug].body).feeds]
+    assert sum(letters in about for about in abouts) >= len(abouts) // 2
+
+
+def test_a_pack_stored_before_there_were_descriptions_shows_those_shipped(services: Services) -> None:
+    """An administrator has changed the name of a shipped pack: its list was stored as it was then."""
+    packs, old = services.gateways.packs, PACKS["science"]
+    body = re.sub(rb' description="[^"]*"', b"", old.body)
+    assert b"description=" not in body
+    own = body.replace(b' text="NASA"', b' text="NASA" description="Rockets"')
+    packs.update("science", "Our science", "", own)
+    stored = {feed.title: feed.about for feed in packs.read(packs.get("science")).feeds}
+    shipped = {feed.title: feed.about for feed in opml.read(old.body).feeds}
+    assert stored == shipped | {"NASA": "Rockets"}
+    assert {feed.title: feed.about for feed in packs.list_feeds()}["Nature"] == shipped["Nature"]
 
 
 def test_packs_of_other_languages_name_them() -> None:

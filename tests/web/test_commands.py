@@ -157,6 +157,15 @@ def test_pages_of_people_stay_within_their_commands(browser: Browser, stranger: 
     assert stranger.get("/") <= LANDING
 
 
+def test_a_topic_needs_one_command_more_for_the_feeds_that_others_read(
+    browser: Browser, services: Services
+) -> None:
+    before = browser.get("/packs/science")
+    for who in (browser.world.who, browser.world.other):
+        services.subscriptions.subscribe(who, "https://www.nasa.gov/feed/")
+    assert browser.get("/packs/science") <= before + 1
+
+
 def test_a_reshare_stays_within_its_commands(browser: Browser) -> None:
     assert browser.post("/entries/share", {"entry": str(browser.world.real["theirs"])}) <= RESHARE
     assert browser.status == 200

@@ -23,6 +23,7 @@ from app.bootstrap.services import Services
 from app.errors import FetchError, NotFoundError
 from app.feeds.opml import opml
 from app.models.accounts.actor import Actor, Role
+from app.models.feeds.fetch_options import FetchOptions
 from app.models.imports.imports import Import, ImportState
 from app.models.imports.opml import Outline
 from app.models.media.icon import build_icon_path
@@ -422,6 +423,63 @@ def test_a_pack_shows_icons_only_of_feeds_that_are_known_here(ann: Visitor, serv
     for path in ("/packs", "/packs/science"):
         (shown,) = BeautifulSoup(ann.get(path).text, "lxml").select("main img")
         assert shown["src"] == build_icon_path(b"1" * 16)
+
+
+def test_a_pack_offers_only_the_feeds_that_somebody_does_not_have(ann: Visitor, services: Services) -> None:
+    def rows() -> tuple[BeautifulSoup, dict[str, str]]:
+        page = BeautifulSoup(ann.get("/packs/science").text, "lxml")
+        lines = {one.strong.text: " ".join(one.get_text(" ").split()) for one in page.select(".ticks li")}
+        return page, lines
+
+    page, lines = rows()
+    total = len(lines)
+    assert lines["NASA"].endswith(
+        "NASA Missions, launches and discoveries from the American space agency nasa.gov"
+    )
+    link = page.select_one(".ticks li label strong a")
+    assert (link["href"], link["target"]) == ("https://www.quantamagazine.org/", "_blank")
+    assert link["rel"] == ["noopener", "noreferrer"]
+    box = page.select_one('[name="pick"]')
+    assert page.find(id=box["aria-labelledby"]).text == "Quanta Magazine"
+    assert page.find(id=box["aria-describedby"]).text.startswith("Mathematics")
+    assert f"Subscribe to {total} feeds" in page.select_one(".start").text
+    actor = _actor(services)
+    nasa, nature = "https://www.nasa.gov/feed/", "https://www.nature.com/nature.rss"
+    feed_id = services.subscriptions.subscribe(actor, nasa).subscription.feed_id
+    # An own copy counts, too.
+    services.subscriptions.subscribe(actor, nature, options=FetchOptions(login="ann", password="x"))
+    services.store.database["feeds"].update_one({"_id": feed_id}, {"$set": {"changed_at": clock.now()}})
+    page, lines = rows()
+    assert lines["NASA"].endswith("nasa.gov · rarely Subscribed")
+    assert lines["Nature"].endswith("Subscribed")
+    assert len(page.select('[name="pick"][checked]')) == len(page.select('[name="pick"]')) == total - 2
+    assert [one.strong.text for one in page.select(".ticks li:not(:has(input))")] == ["NASA", "Nature"]
+    assert page.select_one("legend").text == f"{total} feeds"
+    assert f"Subscribe to {total - 2} feeds" in page.select_one(".start").text
+    # The numbers of the others stay theirs.
+    number = the_import(ann.post("/packs/science/subscribe", {"pick": ["2", "3"]}))
+    assert stored(services, number).goal == 1
+    for one in services.packs.get(actor, "science").feeds:
+        services.subscriptions.subscribe(actor, one.url)
+    page, lines = rows()
+    assert not page.select('[name="pick"], [data-whole], .start')
+    assert "You're subscribed to all feeds of this topic." in page.text
+
+
+def test_a_pack_links_only_to_web_sites(ann: Visitor, services: Services, visitor: Make) -> None:
+    add_user(services, "root", Role.ADMIN)
+    root = visitor()
+    root.log_in("root")
+    outline = (
+        b'<outline text="Trap" xmlUrl="https://a.example/" htmlUrl="javascript:alert(1)" '
+        b'description="&lt;b&gt;Bold&lt;/b&gt; &amp;amp; loud"/>'
+    )
+    body = b"<opml version='2.0'><body>" + outline + b"</body></opml>"
+    assert send(root, "/packs", body, title="Traps").status_code == 303
+    page = BeautifulSoup(ann.get("/packs/traps").text, "lxml")
+    assert "javascript:" not in str(page.main)
+    assert not page.select(".ticks strong a")
+    assert page.select_one(".about").text == "Bold & loud"
 
 
 def test_admins_make_rename_replace_and_delete_packs(services: Services, ann: Visitor, visitor: Make) -> None:

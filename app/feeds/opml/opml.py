@@ -24,12 +24,21 @@ from app.feeds.parse.charset import to_utf8
 from app.feeds.parse.repair import repair, strip_prolog
 from app.feeds.safe_xml import build_safe_parser
 from app.feeds.urls import normalise_address
-from app.models.imports.opml import MINIFLUX, MINIFLUX_ROOT, AddressFault, Outline, SubscriptionList
+from app.models.imports.opml import (
+    ABOUT_MAX,
+    MINIFLUX,
+    MINIFLUX_ROOT,
+    AddressFault,
+    Outline,
+    SubscriptionList,
+)
 
 _OUTLINE = re.compile(rb"(<outline\b|</outline\b|</body\b)")
 #: Root elements of feeds.
 _FEED_ROOTS = frozenset(("rss", "feed", "rdf", "channel"))
-_READ = ("text", "title", "xmlurl", "htmlurl", "url", "type", "category")
+_READ = ("text", "title", "description", "xmlurl", "htmlurl", "url", "type", "category")
+#: Characters of a description as written that are looked at: markup and references take several each.
+_ABOUT_RAW = 8 * ABOUT_MAX
 #: Types of outlines whose ``url`` is the feed, where a program left out ``xmlUrl``.
 _FEED_TYPES = frozenset(("rss", "rss1", "rss2", "atom", "feed", "rdf", "json"))
 #: Folders of one outline that its ``category`` names; the rest is left out.
@@ -142,6 +151,8 @@ def write(title: str, feeds: Sequence[Outline], folders: Iterable[tuple[str, ...
         fields = {"type": "rss", "text": name, "title": name, "xmlUrl": _legal(feed.url)}
         if feed.site_url:
             fields["htmlUrl"] = _legal(feed.site_url)
+        if feed.about:
+            fields["description"] = _legal(feed.about)
         place = _place(places, feed.folders)
         if feed.problem:
             place.append(etree.Comment(f" {_legal(feed.problem).replace('--', '-')} "))
@@ -306,7 +317,7 @@ class _Reader:
             url, fault = resolve_address(url, self._policy)
             problem = FetchError(fault.word).message if fault else None
         site = fields.get("htmlurl", "").strip() or None
-        return Outline(url, title, site, path, line, problem)
+        return Outline(url, title, site, path, line, problem, _cut_about(fields.get("description", "")))
 
 
 def _tree(text: bytes, limits: Limits) -> tuple[etree._Element, str | None]:
@@ -424,6 +435,12 @@ def _fields(element: etree._Element) -> dict[str, str]:
     """
     names = {str(name).lower(): name for name in element.keys()}  # noqa: SIM118 — an element isn't a dict
     return {name: str(element.get(names[name]) or "") for name in _READ if name in names}
+
+
+def _cut_about(markup: str) -> str:
+    """Return a description as plain text, cut between words."""
+    text = extract_plain_text(markup[:_ABOUT_RAW])
+    return text if len(text) <= ABOUT_MAX else text[: ABOUT_MAX - 1].rsplit(" ", 1)[0] + "…"
 
 
 def _line(element: etree._Element) -> int:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from app.feeds.urls import is_secret
+from app.feeds import schedule
+from app.feeds.urls import hash_url, is_secret
+from app.gateways.feeds.feeds import derive_private_key
 from app.mappers.feeds.feed_words import FeedWordsMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.models.feeds.feed import count_shown_readers
@@ -20,6 +22,7 @@ from app.models.feeds.feed_search import (
     FeedWords,
     FindableFeed,
     FoundByWords,
+    KnownFeed,
     PackFeed,
     build_score,
     is_public_host,
@@ -91,13 +94,33 @@ class FeedSearchGateway:
         ids = [known[key].id for key in shown if key in known]
         mine = {s.feed_id for s in self._subscriptions.find_by_user(user_id, ids)} if ids else set()
         found = [
-            self._describe(known.get(key), packed.get(key), mine, findable=key in findable, admin=admin)
+            self._describe(known.get(key), packed.get(key), mine, now, findable=key in findable, admin=admin)
             for key in shown
         ]
         last_seqs = {feed.id: feed.last_seq for feed in known.values()}
         open_ids = [one.feed_id for one in found if one.feed_id is not None]
         lines = self._words.find_headlines({i: last_seqs[i] for i in open_ids}, SHOWN_HEADLINES)
         return [dataclasses.replace(one, headlines=tuple(lines.get(one.feed_id or 0, ()))) for one in found]
+
+    def find_known(self, user_id: int, urls: Iterable[str], now: dt.datetime) -> dict[str, KnownFeed]:
+        """Return what a person may know about those of these feeds that this server has, by address."""
+        keys = {url: hash_url(url) for url in urls}
+        own = {key: derive_private_key(key, user_id) for key in keys.values()}
+        feeds = self._words.find_feeds([*own, *own.values()]) if keys else {}
+        if not feeds:
+            return {}
+        mine = {s.feed_id for s in self._subscriptions.find_by_user(user_id)}
+        findable = self._find_findable({key: feed for key, feed in feeds.items() if feed.is_open})
+        found: dict[str, KnownFeed] = {}
+        for url, key in keys.items():
+            copies = [feed for feed in (feeds.get(own[key]), feeds.get(key)) if feed is not None]
+            if copies:
+                ours = [feed for feed in copies if mine & {feed.id, feed.merged_into}]
+                shown = [*ours, *(feed for feed in copies if feed.url_key in findable)]
+                icon = next((feed.icon for feed in copies if feed.icon), None)
+                rate = _count_weekly(shown[0], now) if shown else None
+                found[url] = KnownFeed(icon, bool(ours), rate)
+        return found
 
     def _match(self, query: Sequence[str]) -> list[FeedWords]:
         if not self._min_readers:
@@ -133,25 +156,32 @@ class FeedSearchGateway:
 
     @staticmethod
     def _describe(
-        feed: FindableFeed | None, pack: PackFeed | None, mine: set[int], *, findable: bool, admin: bool
+        feed: FindableFeed | None,
+        pack: PackFeed | None,
+        mine: set[int],
+        now: dt.datetime,
+        *,
+        findable: bool,
+        admin: bool,
     ) -> FoundByWords:
         """Return a found feed; one only known from a pack, without the facts that its readers know."""
-        packs = pack.packs if pack else ()
+        packs, about = (pack.packs, pack.about) if pack else ((), "")
         if feed is None:
             assert pack is not None  # noqa: S101 — each result is of the index or of a pack
-            return FoundByWords(pack.url, pack.title, pack.site_url, packs=packs)
+            return FoundByWords(pack.url, pack.title, pack.site_url, about, packs=packs)
         if pack is not None and not (findable or feed.id in mine):
-            return FoundByWords(pack.url, pack.title, pack.site_url, packs=packs, icon=feed.icon)
+            return FoundByWords(pack.url, pack.title, pack.site_url, about, packs=packs, icon=feed.icon)
         return FoundByWords(
             url=feed.url,
             title=(pack.title if pack else "") or feed.title or feed.url,
             site_url=feed.site_url,
-            about=feed.about,
+            about=about or feed.about,
             packs=packs,
             feed_id=feed.id,
             readers=count_shown_readers(feed.readers, admin=admin),
             mine=feed.id in mine,
             icon=feed.icon,
+            per_week=_count_weekly(feed, now),
         )
 
     def index_next(self, after: int, now: dt.datetime) -> int | None:
@@ -198,6 +228,13 @@ class FeedSearchGateway:
         common = [name for name, users in people.items() if len(users) >= SAME_NAME]
         ranked = sorted(common, key=lambda name: (-len(people[name]), name))
         return tuple(dict.fromkeys(itertools.chain.from_iterable(map(split_title, ranked))))
+
+
+def _count_weekly(feed: FindableFeed, now: dt.datetime) -> float | None:
+    """Return the recent entries a week; None: the feed was never read."""
+    if feed.changed_at is None:
+        return None
+    return schedule.count_weekly_entries(schedule.History.from_doc(feed.history), now)
 
 
 def may_be_found(url: str) -> bool:

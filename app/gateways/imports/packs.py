@@ -18,7 +18,7 @@ from app.feeds.opml.file_type import check_is_opml
 from app.feeds.urls import hash_url, is_secret
 from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.imports.packs import PackMapper
-from app.models.feeds.feed_search import FeedWords, PackFeed, split_host, split_title
+from app.models.feeds.feed_search import FeedWords, PackFeed, split_about, split_host, split_title
 from app.models.imports.imports import Pack
 from app.models.imports.opml import Outline, SubscriptionList
 
@@ -56,8 +56,15 @@ class PackGateway:
         return found
 
     def read(self, pack: Pack) -> SubscriptionList:
-        """Return the feeds and folders of a pack."""
-        return opml.read(pack.body, self._limits)
+        """Return the feeds and folders of a pack.
+
+        Feeds without a description have that of the packs shipped with Eventr: an administrator may have
+        stored the pack before the shipped one had descriptions.
+        """
+        found = opml.read(pack.body, self._limits)
+        if all(feed.about for feed in found.feeds):
+            return found
+        return dataclasses.replace(found, feeds=tuple(map(_add_about, found.feeds)))
 
     def list_feeds(self) -> Sequence[PackFeed]:
         """Return the different feeds of all packs; read again only if a pack has changed."""
@@ -147,6 +154,21 @@ def load_shipped(folder: Path | None) -> dict[str, Pack]:
     return {pack.slug: pack for pack in packs}
 
 
+@functools.cache
+def load_descriptions() -> dict[str, str]:
+    """Return the descriptions of the feeds shipped with Eventr, by address key; read once per process."""
+    feeds = (feed for pack in load_shipped(None).values() for feed in opml.read(pack.body).feeds)
+    return {hash_url(feed.url): feed.about for feed in feeds}
+
+
+def _add_about(feed: Outline) -> Outline:
+    return (
+        feed
+        if feed.about
+        else dataclasses.replace(feed, about=load_descriptions().get(hash_url(feed.url), ""))
+    )
+
+
 def _pack(slug: str, body: bytes) -> Pack:
     about = _ABOUT.search(body[:_START].decode("utf-8", "replace"))
     title = opml.read(body).title or slug
@@ -162,5 +184,7 @@ def _build_feed(key: str, outline: Outline, packs: Sequence[Pack]) -> PackFeed:
         title=split_title(title),
         host=split_host(outline.url, outline.site_url),
         folders=split_title(about),
+        about=split_about(outline.about),
     )
-    return PackFeed(outline.url, key, title, outline.site_url, tuple(p.title for p in packs), words)
+    titles = tuple(pack.title for pack in packs)
+    return PackFeed(outline.url, key, title, outline.site_url, titles, words, outline.about)

@@ -47,7 +47,7 @@ _OPEN: Final[Doc] = {
 _FEED: Final = dict.fromkeys(
     (
         *("url", "url_key", "title", "site_url", "description", "subscribers", "error", "changed_at"),
-        *("last_entry_at", "icon_blob", "last_seq"),
+        *("last_entry_at", "icon_blob", "last_seq", "history", *_OPEN),
     ),
     1,
 )
@@ -80,6 +80,14 @@ class FeedWordsMapper:
         """Return those of these feeds that may be found now with any number of readers, by address key."""
         query = _OPEN | {"$or": [{"_id": {"$in": list(feed_ids)}}, {"url_key": {"$in": list(url_keys)}}]}
         return {doc["url_key"]: _parse_feed(doc) for doc in self._feeds.find(query, _FEED)}
+
+    @translate_errors
+    def find_feeds(self, url_keys: Sequence[str]) -> dict[str, FindableFeed]:
+        """Return the feeds with these address keys, by key, also those that may not be found."""
+        return {
+            doc["url_key"]: _parse_feed(doc)
+            for doc in self._feeds.find({"url_key": {"$in": list(url_keys)}}, _FEED)
+        }
 
     @translate_errors
     def find_titles(self, feed_id: int, limit: int) -> list[str]:
@@ -251,4 +259,8 @@ def _parse_feed(doc: Doc) -> FindableFeed:
         newest=doc.get("last_entry_at"),
         icon=build_icon_path(icon) if icon else None,
         last_seq=doc.get("last_seq", 0),
+        history=doc.get("history"),
+        is_open=doc.get("kind") == _OPEN["kind"]
+        and not any(doc.get(name) for name in ("private_to", "owner", "unlisted", "merged_into")),
+        merged_into=doc.get("merged_into"),
     )

@@ -6,8 +6,8 @@ import contextlib
 import dataclasses
 import datetime as dt
 import math
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.models.feeds.ip_addresses import parse_address
@@ -80,6 +80,9 @@ class FindableFeed:
         changed_at: when it last brought news. newest: the time of its newest entry, whose number is
             ``last_seq``.
         icon: the path of its icon on this server.
+        history: its packed arrivals, see :class:`app.feeds.schedule.History`.
+        is_open: see :meth:`app.mappers.feeds.feed_words.FeedWordsMapper.find_open_feeds`.
+        merged_into: the feed that took its place.
     """
 
     id: int
@@ -94,6 +97,9 @@ class FindableFeed:
     newest: dt.datetime | None
     icon: str | None
     last_seq: int = 0
+    history: bytes | Mapping[str, Any] | None = None
+    is_open: bool = True
+    merged_into: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,6 +108,7 @@ class PackFeed:
 
     Attributes:
         packs: the titles of its packs.
+        about: its description in the pack; empty: it has none.
     """
 
     url: str
@@ -110,6 +117,22 @@ class PackFeed:
     site_url: str | None
     packs: tuple[str, ...]
     words: FeedWords
+    about: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KnownFeed:
+    """A feed of a pack that this server has, as one person may know it.
+
+    Attributes:
+        icon: the path of its icon on this server.
+        mine: whether the person subscribes to it, also as an own copy.
+        per_week: its recent entries a week; None: unknown, or too few read it for others to know.
+    """
+
+    icon: str | None = None
+    mine: bool = False
+    per_week: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,12 +140,13 @@ class FoundByWords:
     """A feed that a search by words has found.
 
     Attributes:
-        about: its own description; empty: it has none.
+        about: its description in a pack, else its own; empty: it has none.
         packs: the titles of the starter packs that have it.
         feed_id: None: this server doesn't have it yet.
         readers: the number of its readers here, 0 if few. mine: whether the requester is one.
         icon: the path of its icon on this server.
         headlines: of its newest entries, the newest first.
+        per_week: its recent entries a week; None: unknown.
     """
 
     url: str
@@ -135,6 +159,7 @@ class FoundByWords:
     mine: bool = False
     icon: str | None = None
     headlines: tuple[str, ...] = ()
+    per_week: float | None = None
 
 
 def parse_query(text: str) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 #: The program that lists feeds outside of all folders in a folder, and the folder's name.
 MINIFLUX, MINIFLUX_ROOT = "Miniflux", "All"
+#: Characters of a feed's description that are read; a longer one is cut.
+ABOUT_MAX = 200
 
 
 class AddressFault(NamedTuple):
@@ -24,6 +26,7 @@ class Outline:
         url: the feed's address as written; ``problem`` says why it can't be subscribed to.
         folders: names of the folders around it, outermost first.
         line: its line in the file, from 1; 0 if it didn't come from a file.
+        about: its description, plain text of at most :data:`ABOUT_MAX` characters; empty: none.
     """
 
     url: str
@@ -32,6 +35,7 @@ class Outline:
     folders: tuple[str, ...] = ()
     line: int = 0
     problem: str | None = None
+    about: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 
-from app import logs
+from app import clock, logs
 from app.errors import InvalidError
+from app.gateways.feeds.feed_search import FeedSearchGateway
 from app.gateways.imports.packs import PackGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.feed_search import KnownFeed
 from app.models.imports.imports import Import, Pack
 from app.models.imports.opml import Outline, SubscriptionList
 from app.models.reading.tokenizer import fold_text
@@ -46,15 +48,17 @@ class PackView:
 class PackService:
     """Lists starter packs, subscribes users to them, and lets admins edit them."""
 
-    def __init__(self, packs: PackGateway, imports: ImportService) -> None:
+    def __init__(self, packs: PackGateway, feeds: FeedSearchGateway, imports: ImportService) -> None:
         self._packs = packs
+        self._feeds = feeds
         self._imports = imports
 
     def list_packs(self, actor: Actor, language: str = "en", query: str = "") -> list[PackView]:
         """Return all packs by title: first those in ``language``, then those without one.
 
         Args:
-            query: words of a pack's title or description or of its feeds' names; empty: all packs.
+            query: words of a pack's title or description, or of its feeds' names or descriptions; empty: all
+                packs.
         """
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         words = fold_text(query).split()
@@ -68,6 +72,11 @@ class PackService:
         """Return the paths of the icons of those feeds that this server fetches, by address."""
         require_permission(actor, Permission.SUBSCRIPTION_SEE)
         return self._packs.find_icons(feed.url for feed in feeds)
+
+    def find_known(self, actor: Actor, feeds: Iterable[Outline]) -> dict[str, KnownFeed]:
+        """Return what the actor may know about those feeds that this server has, by address."""
+        require_permission(actor, Permission.SUBSCRIPTION_SEE)
+        return self._feeds.find_known(actor.user_id, (feed.url for feed in feeds), clock.now())
 
     def get(self, actor: Actor, slug: str) -> PackView:
         """Return a pack.
@@ -152,13 +161,17 @@ class PackService:
         by_url = {feed.url: feed for feed in reversed(self._packs.read(pack).feeds)}
         feeds = tuple(reversed(by_url.values()))
         about = f"{pack.title} {pack.about}"
-        found = [feed for feed in feeds if _has_words(f"{feed.title} {feed.url}", words)]
+        found = [feed for feed in feeds if _has_words(_list_words(feed), words)]
         if not found and not _has_words(about, words):
             # The words may stand in both.
-            found = [feed for feed in feeds if _has_words(f"{about} {feed.title} {feed.url}", words)]
+            found = [feed for feed in feeds if _has_words(f"{about} {_list_words(feed)}", words)]
             return PackView(pack, feeds, tuple(found[:SAMPLES]))
         samples = dict.fromkeys((*found, *feeds))
         return PackView(pack, feeds, tuple(samples)[:SAMPLES])
+
+
+def _list_words(feed: Outline) -> str:
+    return f"{feed.title} {feed.url} {feed.about}"
 
 
 def _has_words(text: str, words: Sequence[str]) -> bool:

@@ -18,6 +18,8 @@ from app.web.view.i18n import get_language
 from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("packs", __name__)
+#: Feeds of a pack that its page shows.
+_SHOWN = 500
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,8 @@ def _show(slug: str, error: EventrError | None = None) -> str:
     return render_page(
         "pages/pack.html",
         view=view,
-        icons=get_services().packs.find_icons(get_actor(), view.feeds),
+        known=get_services().packs.find_known(get_actor(), view.feeds[:_SHOWN]),
+        shown=_SHOWN,
         may_edit=get_actor().has_permission(Permission.PACK_EDIT),
         error=error,
     )

@@ -63,10 +63,11 @@ class AlikeList(Shape, frozen=True):
 
 
 class PackFeed(Shape, frozen=True):
-    """A feed in a starter pack."""
+    """A feed in a starter pack. `about` describes it and may be empty."""
 
     url: str
     title: str
+    about: str
 
 
 class Pack(Shape, frozen=True):
@@ -147,7 +148,7 @@ _MATCH = add_example(
     )
 )
 add_example(FeedMatchList(items=(_MATCH,)))
-_FEED = add_example(PackFeed(url=FEED_URL, title="blog"))
+_FEED = add_example(PackFeed(url=FEED_URL, title="blog", about="Notes from the sea."))
 _PACK = add_example(Pack(slug=PACK, title="Science", about="News from science.", feeds=(_FEED,)))
 add_example(PackList(items=(_PACK,)))
 add_example(PackChoice(chosen=(0,)))
@@ -213,7 +214,7 @@ def list_packs(actor: Actor) -> PackList:
 
 def _pack(view: PackView) -> Pack:
     pack = view.pack
-    feeds = tuple(PackFeed(url=feed.url, title=feed.title) for feed in view.feeds)
+    feeds = tuple(PackFeed(url=feed.url, title=feed.title, about=feed.about) for feed in view.feeds)
     return Pack(slug=pack.slug, title=pack.title, about=pack.about, feeds=feeds)
 
 
