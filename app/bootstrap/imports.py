@@ -58,6 +58,7 @@ class ImportServices(SubscriptionServices, SharingServices, ReadingServices):
             self.jobs,
             self.later,
             self.events,
+            imports=self.gateways.imports,
             limiter=self.limiter,
             budget=self.budget,
             fetch_budget=self.fetch_budget,

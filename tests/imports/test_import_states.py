@@ -533,6 +533,7 @@ def test_progress_counts_the_outlines_of_this_run_only() -> None:
         "failed": 32,
         "failed_now": 2,
         "entries": 0,
+        "waits": False,
         "seconds": 14,
     }
     for without in ({"state": QUEUED}, {"started": None}, {"goal": 7}):

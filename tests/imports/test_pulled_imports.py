@@ -17,7 +17,14 @@ from app import clock, create_app
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import EventrError, InvalidError
+from app.errors import (
+    ConflictError,
+    EventrError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    RateLimitedError,
+)
 from app.feeds.fetch.fetcher import Fetcher
 from app.gateways.imports import pulls as gateway
 from app.gateways.imports.pulls import TRIES
@@ -437,6 +444,68 @@ def test_a_server_that_never_answers_is_given_up_and_the_login_deleted(
     assert states == ["waits"] * (services.settings.import_pull_tries - 1) + ["given_up"]
     assert services.imports.get(alice, one.id).state is ImportState.UNREADABLE
     assert login_of(services, one) is None
+
+
+def test_a_try_by_hand_does_not_wait_and_counts_for_the_failed_one(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    server.refuse = lambda request: Response("broken", 502)
+    one, now = request(services, alice, PullKind.MINIFLUX, wire.url()), clock.now()
+    assert services.pulled_imports.try_now(alice, one.id).pull == one.pull, "nothing has failed yet"
+    for turn in range(3 * services.settings.import_pull_tries):
+        with clock.set_source(lambda turn=turn: now + dt.timedelta(seconds=turn)):
+            assert go_on(services, one, fetcher) == {"state": "waits"}, "it is never given up"
+            waiting = services.imports.get(alice, one.id)
+            assert waiting.pull
+            assert waiting.pull.failures == 1
+            assert waiting.build_report(clock.now())["waits"]
+            for _ in range(2):  # a double click
+                tried = services.pulled_imports.try_now(alice, one.id).pull
+                assert tried
+                assert (tried.failures, tried.due) == (0, clock.now())
+                assert not services.imports.get(alice, one.id).build_report(clock.now())["waits"]
+        if turn == pulls.TRIES_NOW - 2:
+            break
+    server.refuse = lambda request: None
+    with clock.set_source(lambda: now + dt.timedelta(seconds=turn)):
+        assert go_on(services, one, fetcher) == {"state": "preview"}
+    with pytest.raises(ConflictError):
+        services.pulled_imports.try_now(alice, one.id)
+
+
+def test_tries_by_hand_are_limited_and_for_the_owner(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    server.refuse = lambda request: Response("broken", 502)
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    go_on(services, one, fetcher)
+    put_off = services.gateways.pulled_imports.put_off
+    for _ in range(pulls.TRIES_NOW):
+        services.pulled_imports.try_now(alice, one.id)
+        services.pulled_imports.try_now(alice, one.id)
+        tried = services.imports.get(alice, one.id)
+        put_off(tried, "timeout", clock.now() + dt.timedelta(hours=1), clock.now())
+    with pytest.raises(RateLimitedError):
+        services.pulled_imports.try_now(alice, one.id)
+    with pytest.raises(NotFoundError):
+        services.pulled_imports.try_now(Actor(one.user_id + 1), one.id)
+    with pytest.raises(ForbiddenError):
+        services.pulled_imports.try_now(dataclasses.replace(alice, limits=frozenset()), one.id)
+
+
+def test_a_pause_that_the_server_asked_for_holds_for_a_try_by_hand(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    server.refuse = lambda request: Response("later", 429, {"Retry-After": "300"})
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    due = login_of(services, one)["due"]
+    with pytest.raises(ConflictError):
+        services.pulled_imports.try_now(alice, one.id)
+    assert login_of(services, one)["due"] == due
 
 
 def test_runs_that_store_nothing_end_the_import(

@@ -14,7 +14,7 @@ from app.errors import InvalidError
 from app.models.accounts.actor import Actor
 from app.models.imports.imports import Import
 from app.models.imports.pulls import PullKind
-from tests.support.importing import unreadable
+from tests.support.importing import pulled, reading, unreadable
 from tests.support.reader import add_user
 from tests.web.conftest import Visitor
 
@@ -77,6 +77,55 @@ def test_a_failed_import_is_started_anew_with_all_but_the_secret(
         "//form[@action='/imports/server']"
     )[0]
     assert not form.fields["address"], "of somebody else"
+
+
+def test_a_silent_server_is_tried_at_once_or_gets_another_address(
+    ann: Visitor, services: Services, reader: Actor, db: Any
+) -> None:
+    waiting = reading(services, reader)
+    path = f"/imports/{waiting.id}"
+    page = ann.get(path).text
+    assert f'action="{path}/try"' in page
+    assert ">Try now</button>" in page
+    db.imports.update_one({"_id": waiting.id}, {"$set": {"pull.problem": "http_429"}})
+    assert "limiting requests" in ann.get(path).text
+    assert f'action="{path}/try"' not in ann.get(path).text
+    assert ann.post(f"{path}/try").status_code == 409
+    db.imports.update_one({"_id": waiting.id}, {"$set": {"pull.problem": "http_503"}})
+    for _ in range(2):
+        assert ann.post(f"{path}/try").location == path
+    page = ann.get(path).text
+    assert "Eventr is trying again now." in page
+    assert f'action="{path}/try"' not in page
+    again = f"{PAGE}?again={waiting.id}"
+    assert f'href="{again}"' in page
+    form = lxml.html.fromstring(ann.get(again).text).xpath("//form[@action='/imports/server']")[0]
+    assert (form.fields["address"], form.fields["kind"]) == ("https://rss.example.org", "greader")
+    assert not form.fields["secret"]
+    assert not form.fields["name"]
+    typed = FORM | {"address": "reader.example.org", "instead": form.fields["instead"]}
+    refused = ann.post(PAGE, typed | {"secret": ""})
+    assert f'name="instead" value="{waiting.id}"' in refused.text
+    assert len(services.imports.list_recent(reader)) == 1, "the old one stays until the new one starts"
+    ann.post(PAGE, typed)
+    (new,) = services.imports.list_recent(reader)
+    assert new.name == "reader.example.org"
+    assert db.import_marks.count_documents({}) == 0
+
+
+def test_a_new_address_deletes_neither_a_preview_nor_what_others_import(
+    ann: Visitor, services: Services, reader: Actor
+) -> None:
+    bob = add_user(services, "bob")
+    read, theirs = pulled(services, reader), reading(services, bob)
+    for instead in (read.id, theirs.id):
+        assert ann.post(PAGE, FORM | {"instead": str(instead)}).status_code == 303
+    assert services.imports.get(reader, read.id).state is read.state
+    assert services.imports.get(bob, theirs.id).state is theirs.state
+    answer = ann.post(f"/imports/{read.id}/try")
+    assert answer.status_code == 409
+    assert "waiting for another server" in answer.text
+    assert ann.post(f"/imports/{theirs.id}/try").status_code == 404
 
 
 def test_a_login_that_is_sent_unencrypted_is_warned_of(ann: Visitor) -> None:

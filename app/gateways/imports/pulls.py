@@ -68,7 +68,7 @@ class PulledImportGateway:
         archives: ArchiveGateway,
         settings: Settings,
     ) -> None:
-        self._cells, self._imports, self._mapper, self._archives = cells, imports, import_mapper, archives
+        self._cells, self._imports, self.mapper, self._archives = cells, imports, import_mapper, archives
         self._key, self._policy = sealing.derive_key(settings.secret_key), Policy(settings)
 
     def add(self, user_id: int, kind: PullKind, address: str, login: Login, now: dt.datetime) -> Import:
@@ -92,7 +92,7 @@ class PulledImportGateway:
             state=ImportState.READING,
             pull=Pull(kind=kind, address=address, sealed=sealed, due=now),
         )
-        return self._mapper.add(new, [], _find_expiry(new))
+        return self.mapper.add(new, [], _find_expiry(new))
 
     def _resolve(self, address: str) -> str:
         text = address.strip()
@@ -118,11 +118,11 @@ class PulledImportGateway:
 
     def find_pulling(self) -> list[tuple[ActiveImport, dt.datetime]]:
         """Return the imports that read servers, and when each is due."""
-        return self._mapper.find_pulling(_AT_ONCE)
+        return self.mapper.find_pulling(_AT_ONCE)
 
     def has_other_run(self, user_id: int, import_id: int, now: dt.datetime) -> bool:
         """Return whether a live run reads another server for this user."""
-        return self._mapper.has_other_pull(user_id, import_id, now - _SILENT)
+        return self.mapper.has_other_pull(user_id, import_id, now - _SILENT)
 
     def begin_run(self, user_id: int, import_id: int, run: str, now: dt.datetime) -> Import | None:
         """Let a run own an import that is due; return None if there is no such import.
@@ -130,10 +130,10 @@ class PulledImportGateway:
         Raises:
             InvalidError: too many runs began and stored nothing.
         """
-        one = self._mapper.find(user_id, import_id)
+        one = self.mapper.find(user_id, import_id)
         if one is None or one.pull is None or one.state is not ImportState.READING or one.pull.due > now:
             return None
-        begun = self._mapper.set_pull(
+        begun = self.mapper.set_pull(
             one, dataclasses.replace(one.pull, run=run), {"touched": now}, run=one.pull.run, begin=True
         )
         return begun
@@ -193,15 +193,15 @@ class PulledImportGateway:
         values = {"touched": now, "tries": 0}
 
         def write_page(session: Session) -> Import | None:
-            found = self._mapper.set_pull(one, following, values, run=pull.run, session=session)
+            found = self.mapper.set_pull(one, following, values, run=pull.run, session=session)
             if found is not None:
-                self._mapper.add_pulled(one, pull.pages, entries, _find_expiry(one), session)
+                self.mapper.add_pulled(one, pull.pages, entries, _find_expiry(one), session)
             return found
 
         return self._cells.run_in_transaction(one.user_id, write_page)
 
-    def put_off(self, one: Import, word: str, due: dt.datetime, now: dt.datetime) -> None:
-        """Store when to go on with a server.
+    def put_off(self, one: Import, word: str, due: dt.datetime, now: dt.datetime) -> Import | None:
+        """Store when to go on with a server; return None if this run has lost the import.
 
         Args:
             word: error word of the last fetch; empty: the server did nothing wrong.
@@ -209,7 +209,7 @@ class PulledImportGateway:
         pull = _get_pull(one)
         failures = pull.failures + bool(word)
         later = dataclasses.replace(pull, failures=failures, problem=word, due=due, run="")
-        self._mapper.set_pull(one, later, {"touched": now, "tries": 0}, run=pull.run)
+        return self.mapper.set_pull(one, later, {"touched": now, "tries": 0}, run=pull.run)
 
     def give_up(self, one: Import, error: EventrError, now: dt.datetime) -> Import | None:
         """End an import whose server can't be read, and delete its login; return None if the run lost it."""
@@ -221,9 +221,9 @@ class PulledImportGateway:
             "ended": now,
             "expires": now + PREVIEW_KEPT,
         }
-        found = self._mapper.end_pull(one, values, pull.run)
+        found = self.mapper.end_pull(one, values, pull.run)
         if found is not None:
-            self._mapper.remove_pulled(one)
+            self.mapper.remove_pulled(one)
         return found
 
     def finish(self, one: Import, subscriptions: SubscriptionList, now: dt.datetime) -> Import | None:
@@ -235,13 +235,13 @@ class PulledImportGateway:
         """
         pull = _get_pull(one)
         checked = dataclasses.replace(pull, stage=END, cursor="")
-        if self._mapper.set_pull(one, checked, {"touched": now}, run=pull.run) is None:
+        if self.mapper.set_pull(one, checked, {"touched": now}, run=pull.run) is None:
             return None
         count = 0
 
         def iterate_all() -> Iterator[SavedEntry]:
             nonlocal count
-            for count, entry in enumerate(self._mapper.iter_pulled(one), 1):  # noqa: B007
+            for count, entry in enumerate(self.mapper.iter_pulled(one), 1):  # noqa: B007
                 yield entry
 
         contents = self._archives.build_contents([subscriptions], iterate_all())
@@ -252,9 +252,9 @@ class PulledImportGateway:
         if long := marks.get(MarkCount.LONG, 0) + pull.long:
             marks[MarkCount.LONG.value] = long
         read = dataclasses.replace(new, marks=marks)
-        done = self._mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT, run=pull.run)
+        done = self.mapper.put_contents(one, read, items, contents.marks, now + PREVIEW_KEPT, run=pull.run)
         if done is not None:
-            self._mapper.remove_pulled(one)
+            self.mapper.remove_pulled(one)
         return done
 
 

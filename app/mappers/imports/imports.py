@@ -295,6 +295,30 @@ class ImportMapper:
         return _import(doc) if doc else None
 
     @translate_errors
+    def make_pull_due(self, user_id: int, import_id: int, now: dt.datetime) -> bool:
+        """Make the next try of a pull due now; return False if it doesn't wait after a failed one.
+
+        The try replaces the failed one, so it brings the import no closer to its last.
+        """
+        query: Doc = {
+            "_id": import_id,
+            "user_id": user_id,
+            "state": ImportState.READING.value,
+            "pull.run": "",
+            "pull.problem": {"$gt": ""},
+            "pull.due": {"$gt": now},
+        }
+        update: Doc = {"$set": {"pull.due": now}, "$inc": {"pull.failures": -1}}
+        return self._imports.get(user_id).update_one(query, update).modified_count > 0
+
+    @translate_errors
+    def remove_pull(self, user_id: int, import_id: int) -> None:
+        """Delete an import that still reads another server, with its login; others stay."""
+        query: Doc = {"_id": import_id, "user_id": user_id, "state": ImportState.READING.value}
+        if self._imports.get(user_id).delete_one({**query, "pull": {"$ne": None}}).deleted_count:
+            self._marks.get(user_id).delete_many({"user_id": user_id, "import_id": -import_id})
+
+    @translate_errors
     def add_pulled(
         self, one: Import, number: int, entries: Sequence[SavedEntry], expires: dt.datetime, session: Session
     ) -> None:

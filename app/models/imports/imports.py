@@ -232,6 +232,7 @@ class Import:
             "failed_now": self.failed,
             "seconds": self.estimate_seconds_left(now),
             "entries": self.pull.entries if self.pull else 0,
+            "waits": self.pull is not None and self.pull.is_waiting(now),
         }
 
 

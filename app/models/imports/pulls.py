@@ -72,6 +72,15 @@ class Pull:
     problem: str = ""
     run: str = ""
 
+    def is_waiting(self, now: dt.datetime) -> bool:
+        """Return whether the last try failed, and the next one isn't due yet."""
+        return bool(self.problem) and not self.run and self.due > now
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the server said that it got too many requests, so that a try by hand would be one more."""
+        return self.problem == "http_429"
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PulledPage:

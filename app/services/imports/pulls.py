@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 
 from app import clock, logs
 from app.config import Settings
-from app.errors import N_, InvalidError, RateLimitedError, StoreError, TooLargeError
+from app.errors import N_, ConflictError, InvalidError, RateLimitedError, StoreError, TooLargeError
 from app.gateways.accounts.accounts import AccountGateway
+from app.gateways.imports.imports import ImportGateway
 from app.gateways.imports.pulls import TOO_LARGE, PulledImportGateway
 from app.models.accounts.actor import Actor, Permission
 from app.models.feeds.fetched import Fetched, FetchRequest
@@ -36,7 +37,7 @@ from app.ports import EventPort, FetchStreamer, HostBudget, JobPort, LaterPort
 from app.services.access import Limiter, require_permission, throttle
 from app.services.fetch_budget import FetchBudget
 from app.services.free_space import FreeSpace
-from app.services.validation import check_text
+from app.services.validation import check_id, check_text
 
 log = logs.get(__name__)
 
@@ -47,6 +48,8 @@ PULL: Final = "import.pull"
 PATIENCE: Final = 10.0
 #: Seconds after the first failed try; each further one waits twice as long, up to the longest.
 BACKOFF, BACKOFF_MAX = 30.0, 3600.0
+#: Tries within the hour that a user can start by hand.
+TRIES_NOW: Final = 20
 #: Seconds after which a run ends and another one goes on, behind the jobs that wait.
 LONGEST: Final = 180.0
 #: Pages after which a size whose answer was too long is tried again.
@@ -68,18 +71,27 @@ class PulledImportService:
         later: LaterPort,
         events: EventPort,
         *,
+        imports: ImportGateway,
         limiter: Limiter,
         budget: HostBudget,
         fetch_budget: FetchBudget,
         free_space: FreeSpace,
         settings: Settings,
     ) -> None:
-        self._pulls, self._accounts, self._jobs, self._later = pulls, accounts, jobs, later
+        self._pulls, self._imports, self._accounts = pulls, imports, accounts
+        self._jobs, self._later = jobs, later
         self._events, self._limiter, self._budget = events, limiter, budget
         self._fetch_budget, self._free_space, self._settings = fetch_budget, free_space, settings
 
     def request_pull(
-        self, actor: Actor, kind: PullKind, address: str, *, name: str = "", secret: str = ""
+        self,
+        actor: Actor,
+        kind: PullKind,
+        address: str,
+        *,
+        name: str = "",
+        secret: str = "",
+        instead_of: int = 0,
     ) -> Import:
         """Let a job read the actor's account on another server; it becomes an import with a preview.
 
@@ -87,6 +99,7 @@ class PulledImportService:
             address: of the server; NewsBlur has only one, and its address may be empty.
             name: of the user there; not used for Miniflux's own interface, which needs none.
             secret: the password for apps, or the token. It is stored encrypted until the import ends.
+            instead_of: an import of the actor to delete, if it is still reading a server; 0: none.
 
         Raises:
             InvalidError: a field is missing or wrong.
@@ -106,9 +119,42 @@ class PulledImportService:
         throttle(self._limiter, f"import:{actor.user_id}", limit=limit, window=clock.HOUR)
         found = self._pulls.add(actor.user_id, kind, address, Login(name, secret), clock.now())
         log.info("import_requested", user_id=actor.user_id, import_id=found.id, kind=kind.value)
-        with contextlib.suppress(StoreError):  # found again in the database, see find_pending
-            self._jobs.enqueue(make_pull_job({"user_id": actor.user_id, "import_id": found.id}))
+        if instead_of:
+            self._pulls.mapper.remove_pull(actor.user_id, check_id(instead_of, "instead"))
+        self._enqueue(found)
         return found
+
+    def try_now(self, actor: Actor, import_id: int) -> Import:
+        """Try a server again that isn't answering, without waiting; a repeat changes nothing.
+
+        The rate limit of its host still applies.
+
+        Raises:
+            NotFoundError: the actor has no such import.
+            ConflictError: the import isn't reading a server, or the server is limiting requests.
+            RateLimitedError: too many tries within the hour, or the day's bytes are spent.
+        """
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        import_id, now = check_id(import_id, "import_id"), clock.now()
+        found = self._imports.get(actor.user_id, import_id)
+        if found.pull is None:
+            raise ConflictError("This import isn't waiting for another server.")
+        if not found.pull.is_waiting(now):
+            return found
+        if found.pull.is_limited:
+            raise ConflictError(
+                "The server is limiting requests. Eventr tries again when the server allows it."
+            )
+        self._fetch_budget.require_budget(actor)
+        throttle(self._limiter, f"import-try:{actor.user_id}", limit=TRIES_NOW, window=clock.HOUR)
+        if self._pulls.mapper.make_pull_due(actor.user_id, import_id, now):
+            log.info("import_tried_now", user_id=actor.user_id, import_id=import_id)
+            self._enqueue(found)
+        return self._imports.get(actor.user_id, import_id)
+
+    def _enqueue(self, one: Import) -> None:
+        with contextlib.suppress(StoreError):  # found again in the database, see find_pending
+            self._jobs.enqueue(make_pull_job({"user_id": one.user_id, "import_id": one.id}))
 
     def find_pending(self) -> Iterable[PendingTask]:
         """Yield the servers that are still to be read, as delayed tasks."""
@@ -235,7 +281,8 @@ class PulledImportService:
                 self._events.notify_progress(one.user_id, one.id, done.build_report(now))
             return {"state": "given_up"}
         pause = max(wait, min(BACKOFF * 2**failures, BACKOFF_MAX) if word else 0.0)
-        self._pulls.put_off(one, word, now + dt.timedelta(seconds=pause), now)
+        if later := self._pulls.put_off(one, word, now + dt.timedelta(seconds=pause), now):
+            self._events.notify_progress(one.user_id, one.id, later.build_report(now))
         self._touch(one.user_id, one.id, pause)
         log.info("import_put_off", import_id=one.id, error=word, seconds=pause)
         return {"state": "waits"}

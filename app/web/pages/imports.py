@@ -64,6 +64,8 @@ class ServerForm:
     address: str = declare_text(max=ADDRESS_MAX, default="")
     name: str = declare_text(max=NAME_MAX, default="")
     secret: str = declare_text(max=SECRET_MAX, default="")
+    #: An import that this one replaces, because its address was wrong.
+    instead: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,13 +137,16 @@ def read_file() -> Response:
 
 @bp.get("/imports/server")
 def show_server_form() -> str:
-    """Show the form that names the server of another reader, filled in as in an import that has failed."""
+    """Show the form that names the server of another reader, filled in from a failed or waiting import."""
     typed = ServerForm()
-    if failed_id := forms.read_query(request, Again).again:
+    if earlier_id := forms.read_query(request, Again).again:
         # It may have been deleted meanwhile: then the form is empty.
         with contextlib.suppress(NotFoundError):
-            if server := get_services().imports.get(get_actor(), failed_id).server:
-                typed = ServerForm(kind=server[0].value, address=server[1])
+            earlier = get_services().imports.get(get_actor(), earlier_id)
+            if earlier.server:
+                typed = ServerForm(kind=earlier.server[0].value, address=earlier.server[1])
+            elif pull := earlier.pull:
+                typed = ServerForm(kind=pull.kind.value, address=pull.address, instead=earlier_id)
     return render_page("pages/import_server.html", typed=typed, error=None)
 
 
@@ -154,7 +159,7 @@ def read_server() -> Response | tuple[str, int]:
     address = "" if kind is PullKind.NEWSBLUR else form.address
     try:
         found = get_services().pulled_imports.request_pull(
-            get_actor(), kind, address, name=form.name, secret=form.secret
+            get_actor(), kind, address, name=form.name, secret=form.secret, instead_of=form.instead
         )
     except _SHOWN as e:
         return render_page("pages/import_server.html", typed=form, error=e), e.http_status
@@ -192,7 +197,7 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None, *, de
     if found.state in (ImportState.READING, ImportState.UNREADABLE):
         fault = importview.build_fault(found)
         pull = found.pull
-        next_try = pull.due if pull and pull.due > clock.now() else None
+        next_try = pull.due if pull and pull.is_waiting(clock.now()) else None
         return render_page("pages/import_reading.html", one=found, error=error or fault, next_try=next_try)
     failures = [] if found.is_active else get_services().imports.list_failures(get_actor(), import_id)
     brought = (
@@ -257,6 +262,16 @@ def resume(import_id: int) -> Response | tuple[str, int]:
     try:
         return _to(get_services().imports.resume(get_actor(), import_id))
     except ConflictError as e:
+        return _show(import_id, error=e), e.http_status
+
+
+@bp.post("/imports/<int:import_id>/try")
+def try_now(import_id: int) -> Response | tuple[str, int]:
+    """Try a server again that isn't answering, without waiting."""
+    forms.read_form(request, forms.Empty)
+    try:
+        return _to(get_services().pulled_imports.try_now(get_actor(), import_id))
+    except (ConflictError, RateLimitedError) as e:
         return _show(import_id, error=e), e.http_status
 
 

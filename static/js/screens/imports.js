@@ -67,7 +67,9 @@ function words({ done, goal, failed_now: failed, seconds }) {
 function show(report) {
   const job = document.getElementById("job");
   if (!job || report.id !== Number(job.dataset.id)) return;
-  if (report.state !== job.dataset.state) return job.dataset.state === "reading" ? location.reload() : renew();
+  // Not reload(), which would send a form again.
+  if (job.dataset.state === "reading" && (report.state !== "reading" || String(report.waits) !== job.dataset.waits)) return location.replace(`/imports/${report.id}`);
+  if (report.state !== job.dataset.state) return renew();
   for (const place of job.querySelectorAll("[data-count]")) {
     const count = report[place.dataset.count];
     place.textContent = number(count);

@@ -10,6 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from app import clock
+from app.bootstrap.services import Services
+from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.feeds.feed import FetchRecord
 from app.models.sharing.sharing import Audience
@@ -17,6 +20,7 @@ from app.web.api.rest import openapi, shapes
 from app.web.api.rest.table import OPERATIONS, Operation
 from tests.sharing.conftest import People
 from tests.support.fetches import record_fetches
+from tests.support.importing import pulled, reading
 from tests.sync.rest.conftest import ALL, Program
 from tests.sync.rest.world import World, join, world
 
@@ -180,3 +184,16 @@ def test_a_file_of_subscriptions_is_taken_as_it_is(people: People, program: Make
     long = b"x" * (services.settings.opml_max_bytes + 1)
     assert mine.send("POST", "/imports", data=long, content_type="text/x-opml").status_code == 413
     assert mine.send("POST", "/imports", data=b"no", content_type="text/x-opml").status_code == 400
+
+
+def test_a_silent_server_is_tried_at_once(services: Services, ann: Actor, mine: Program) -> None:
+    waiting = reading(services, ann)
+    for _ in range(2):
+        answer = mine.post(f"/imports/{waiting.id}/try")
+        assert (answer.status_code, answer.get_json()["state"]) == (202, "reading")
+        pull = services.imports.get(ann, waiting.id).pull
+        assert pull
+        assert not pull.is_waiting(clock.now())
+        assert pull.failures == 0
+    read = pulled(services, ann)
+    assert mine.post(f"/imports/{read.id}/try").status_code == 409

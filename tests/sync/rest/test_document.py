@@ -32,6 +32,7 @@ from app.web.api.rest.table import OPERATIONS, Operation
 from app.web.security.keyfile import get_secret_key
 from tests.media import pictures
 from tests.sharing.conftest import People
+from tests.support.importing import reading
 from tests.support.small_disk import mount_small_disk, with_mounts
 from tests.sync.rest.conftest import Program, token_for
 from tests.sync.rest.world import World, world
@@ -95,6 +96,7 @@ def _saved(people: People, w: World) -> None:
 _BEFORE: dict[str, Callable[[People, World], None]] = {
     "cancelImport": lambda people, w: void(people.services.imports.start(w.who, w.real[IMPORT])),
     "continueImport": _resumed,
+    "tryImportNow": lambda people, w: w.real.update({IMPORT: reading(people.services, w.who).id}),
     "unsubscribeImport": _brought,
     "retryImport": _failed,
     "answerFollowRequest": _asked,
@@ -108,7 +110,7 @@ _BEFORE: dict[str, Callable[[People, World], None]] = {
 
 
 #: What leaves the thing that it is about in another place, or in none.
-_ENDS = {"changeFetching", "changeAddress", "mergeTag", "block", "startImport", "undo"}
+_ENDS = {"changeFetching", "changeAddress", "mergeTag", "block", "startImport", "tryImportNow", "undo"}
 
 
 def void(_: object) -> None:
@@ -149,7 +151,7 @@ def test_anybody_may_read_it_and_who_has_it_is_not_sent_it_again(app: Flask, doc
 
 
 #: Scopes that operations need besides their own; their descriptions say so.
-_MORE_SCOPES = {"addTarget": ("read",), "sendEntry": ("read",)}
+_MORE_SCOPES = {"addTarget": ("read",), "changeTargetSecret": ("read",), "sendEntry": ("read",)}
 
 
 def test_every_example_is_answered_as_documented(

@@ -226,6 +226,14 @@ def import_server(actor: Actor, body: NewServerImport) -> Reply[Import]:
     return Reply(build_import(kept), 202, f"/imports/{kept.id}")
 
 
+@add_operation("POST", "/imports/{import_id}/try", "Try a server again now", scope=Scope.SUBSCRIBE, tag=TAG,
+               status=202, errors=(409,))  # fmt: skip
+def try_import_now(actor: Actor, import_id: int) -> Reply[Import]:
+    """Sends the next request to a server that isn't answering, without waiting. A repeat changes nothing."""
+    found = get_services().pulled_imports.try_now(actor, import_id)
+    return Reply(build_import(found), 202, f"/imports/{import_id}")
+
+
 @add_operation("GET", "/imports/{import_id}", "Get an import", scope=Scope.READ, tag=TAG)
 def get_import(actor: Actor, import_id: int) -> Import:
     """Returns the progress of the import. Events also report the progress."""
