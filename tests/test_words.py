@@ -293,7 +293,7 @@ USUAL = (
     "Undo history",
     "Expires",
     "Connection test",
-    "Most subscribers",
+    "Most subscribers first",
     "Sessions",
     "Account",
     "Remove",

@@ -35,7 +35,7 @@ class OperationsServices(NotificationServices):
     @lazy
     def feed_lists(self) -> FeedListService:
         """The health of all feeds."""
-        return FeedListService(self.gateways.feed_lists, self.engine, self.jobs)
+        return FeedListService(self.gateways.feed_lists, self.gateways.feeds, self.engine, self.jobs)
 
     @lazy
     def moves(self) -> MoveService:

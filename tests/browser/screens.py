@@ -682,6 +682,10 @@ SCREENS: tuple[Screen, ...] = (
             "account",
         )
     ),
+    Screen(
+        "sending-secret",
+        lambda demo: f"/settings/sending?secret={demo.services.sending.list_targets(demo.ann)[-1].id}",
+    ),
     Screen("sending-refused", "/settings/sending", _service_refused, expect="400"),
     Screen("send", _sendable),
     Screen("settings-sessions", _sessions),
@@ -706,6 +710,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("check-failed", "/check", _in_the_way, stranger=True),
     Screen("admin", "/admin", _live),
     Screen("admin-feeds", "/admin/feeds"),
+    Screen("admin-feed", lambda demo: f"/admin/feeds/{demo.feeds['bbcurdu.com-ace121']}"),
     Screen("admin-users", "/admin/users"),
     Screen("admin-users-invite", "/admin/users", _invite),
     Screen("admin-user", lambda demo: f"/admin/users/{demo.bob}"),

@@ -24,7 +24,7 @@ from app.models.feeds.feed import FetchRecord, UnchangedPoll
 from app.models.feeds.fetched import Fetched
 from app.models.feeds.websub import HubAnnouncement, PushPullOutcome
 from app.models.imports.imports import ItemChange, ItemState
-from app.models.operations.feed_list import FeedFilter, FeedQuery
+from app.models.operations.feed_list import FeedOrder, FeedQuery
 from app.models.reading.entry import EntryChange
 from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from tests.support.commands import add_listener
@@ -80,7 +80,7 @@ def use_everything(world: World, alice: Actor, bob: Actor) -> None:
     world.store(feeds[0], [], changed=[EntryChange(guid_hash=guid(1), title="x")])
     world.feeds.find_due(NOW, 10)
     world.feeds.record_unchanged([UnchangedPoll(FetchRecord(feeds[0], NOW, 304, 9000, 100), NOW)], NOW)
-    services.gateways.feed_lists.list_feeds(FeedQuery(FeedFilter.SLOW), NOW, 10)
+    services.gateways.feed_lists.list_feeds(FeedQuery(order=FeedOrder.SLOWEST), NOW, 10)
     subscriptions.get_health(alice, feeds[0])
     subscriptions.update(alice, feeds[0], title="Mine", folder_ids=[inner.id])
     subscriptions.refresh(alice)

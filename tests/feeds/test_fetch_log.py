@@ -17,7 +17,7 @@ from app.mappers.mongo.migrations import m0004_move_fetch_log
 from app.mappers.mongo.migrations.migrator import Migrator
 from app.models.feeds.feed import FeedFields, FeedUpdate, FetchRecord, UnchangedPoll
 from app.models.feeds.fetch_log import KEPT, FetchCounts
-from app.models.operations.feed_list import FeedFilter, FeedQuery
+from app.models.operations.feed_list import FeedOrder, FeedQuery
 from tests.support.fetches import record_fetches
 
 NOW = dt.datetime(2026, 11, 28, 12, 30, tzinfo=dt.UTC)
@@ -129,7 +129,7 @@ def test_slow_feeds_are_listed_by_their_longest_fetch(services: Services, feed_i
     _poll(services, feed_id, NOW - 2 * HOUR, 9000)
     _poll(services, feed_id, NOW - HOUR, 7000)
     _poll(services, feed_id, NOW, 20)
-    rows = lists.list_feeds(FeedQuery(FeedFilter.SLOW), NOW, 10).rows
+    rows = lists.list_feeds(FeedQuery(order=FeedOrder.SLOWEST), NOW, 10).rows
     assert [(row.id, row.slowest) for row in rows] == [(feed_id, 9000)]
 
 

@@ -21,10 +21,12 @@ from bs4 import BeautifulSoup
 from app import clock, create_app
 from app.bootstrap.services import Services, build
 from app.models.accounts.actor import Actor, Role
+from app.models.feeds.feed import FetchRecord
 from app.models.jobs import redis_keys
 from app.models.operations.settings_view import list_settings
 from tests.support import demo, operations
 from tests.support.conflicts import cause_conflict
+from tests.support.fetches import record_fetches
 from tests.support.reader import PASSWORD, add_user
 from tests.web.conftest import Visitor
 
@@ -58,7 +60,7 @@ def test_every_screen_shows_an_engine_at_work(services: Services, visitor: Make,
                 "/admin/media",
                 "/admin/settings",
             ),
-            *(f"/admin/users/{filled.bob}", f"/admin/jobs/{filled.dead}", "/admin/feeds?show=slow"),
+            *(f"/admin/users/{filled.bob}", f"/admin/jobs/{filled.dead}", "/admin/feeds?sort=slowest"),
         ):
             assert one.get(path).status_code == 200, path
 
@@ -121,9 +123,9 @@ def test_feeds_are_listed_by_what_is_wrong_with_them(services: Services, root: V
     feed_id = _feed(services)
     shown = {
         name: "one.example" in root.get(f"/admin/feeds?{name}").text
-        for name in ("show=never", "show=errors", "q=ONE.ex", "q=two", "show=popular", "show=dead")
+        for name in ("show=never", "show=errors", "q=ONE.ex", "q=two", "sort=subscribers", "show=dead")
     }
-    assert [name for name, there in shown.items() if there] == ["show=never", "q=ONE.ex", "show=popular"]
+    assert [name for name, there in shown.items() if there] == ["show=never", "q=ONE.ex", "sort=subscribers"]
     assert "one.example" in root.get(f"/admin/feeds?q={feed_id}").text
     assert root.get(f"/admin/feeds?q={'9' * 40}").status_code == 200
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
@@ -133,19 +135,81 @@ def test_feeds_are_listed_by_what_is_wrong_with_them(services: Services, root: V
     assert "one.example" not in root.get("/admin/feeds?show=errors&word=timeout").text
 
 
+def test_feeds_are_sorted_within_their_filter_and_the_order_is_named(
+    services: Services, root: Visitor, db: Any
+) -> None:
+    eve = add_user(services, "eve")
+    ids = [
+        services.subscriptions.subscribe(eve, f"https://n{n}.example/feed").subscription.feed_id
+        for n in range(3)
+    ]
+    db.feeds.update_one({"_id": ids[0]}, {"$set": {"subscribers": 9}})
+    for n, ms in ((0, 6000), (1, 9000), (2, 100)):
+        record_fetches(services, [FetchRecord(ids[n], clock.now(), 200, ms, 100)])
+    db.feeds.update_many({"_id": {"$in": ids[:2]}}, {"$set": {"paused": True}})
+
+    def list_names(query: str) -> list[str]:
+        page = BeautifulSoup(root.get(f"/admin/feeds?{query}").text, "lxml")
+        (chosen,) = page.select(".order [aria-current]")
+        summary = page.select_one(".order summary")
+        assert summary
+        assert chosen.text in summary.text
+        return [link.text.removesuffix(".example") for link in page.select(".feed-lines .name a")]
+
+    assert list_names("") == ["n2", "n1", "n0"]
+    assert list_names("sort=subscribers") == ["n0", "n2", "n1"]
+    assert list_names("sort=slowest") == ["n1", "n0"], "the other one isn't slow"
+    assert list_names("show=paused&sort=subscribers") == ["n0", "n1"]
+    assert list_names("show=paused&sort=slowest&q=n0") == ["n0"]
+    page = BeautifulSoup(root.get("/admin/feeds?show=paused&sort=slowest&q=n0").text, "lxml")
+    for link in page.select(".facet, .order a"):
+        assert "q=n0" in str(link["href"])
+    assert all("sort=slowest" in str(link["href"]) for link in page.select(".facet"))
+    assert all("show=paused" in str(link["href"]) for link in page.select(".order a"))
+    assert page.select_one("form.filters [name=sort]")
+
+
+def test_a_feed_has_a_page_with_its_fetches_and_without_its_keys(
+    services: Services, root: Visitor, db: Any
+) -> None:
+    feed_id = _feed(services)
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"site_url": "https://one.example/blog", "paused": True}})
+    record_fetches(services, [FetchRecord(feed_id, clock.now(), 503, 340, 0, 0, "http_503")])
+    listed = BeautifulSoup(root.get("/admin/feeds").text, "lxml").select_one(".feed-lines li")
+    assert listed
+    name, site = listed.select_one(".name a"), listed.select_one(".menu-box > a")
+    assert name
+    assert site
+    assert name["href"] == f"/admin/feeds/{feed_id}"
+    assert (site.text, site["href"]) == ("one.example", "https://one.example/blog")
+    page = root.get(f"/admin/feeds/{feed_id}").text
+    assert "geheim123" not in page
+    facts = _read_facts(page)
+    assert facts["Address"] == "https://one.example/feed?token=…&page=2"
+    assert facts["Site"] == "https://one.example/blog"
+    assert facts["Next check"] == "not scheduled"
+    assert 'href="https://one.example/feed' not in page, "the address isn't whole"
+    assert "503" in page
+    done = root.post(f"/admin/feeds/{feed_id}/resume", {"next": f"/admin/feeds/{feed_id}"})
+    assert done.location == f"/admin/feeds/{feed_id}"
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"site_url": "https://one.example/?token=geheim123"}})
+    assert "geheim123" not in root.get(f"/admin/feeds/{feed_id}").text + root.get("/admin/feeds").text
+    assert root.get("/admin/feeds/99").status_code == 404
+
+
 def test_feeds_are_paged_by_key(services: Services, root: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.services.operations.feed_lists.PAGE", 2)
     eve = add_user(services, "eve")
     for number in range(5):
         services.subscriptions.subscribe(eve, f"https://n{number}.example/feed")
-    for show in ("all", "popular"):
-        seen, address = [], f"/admin/feeds?show={show}"
+    for sort in ("newest", "subscribers"):
+        seen, address = [], f"/admin/feeds?sort={sort}"
         while address:
             page = root.get(address).text
             seen += re.findall(r"https://(n\d)\.example/feed</span>", page)
             more = re.search(r'href="([^"]*after=[^"]*)"', page)
             address = html.unescape(more[1]) if more else ""
-        assert seen == ["n4", "n3", "n2", "n1", "n0"], show
+        assert seen == ["n4", "n3", "n2", "n1", "n0"], sort
     assert root.get("/admin/feeds?after=x.y").status_code == 400
 
 
@@ -170,7 +234,7 @@ def test_a_feed_is_checked_paused_resumed_and_forgiven(
     act("pause")
     later = clock.now().replace(year=2088)
     assert services.gateways.feeds.find_due(later, 9) == []
-    assert ">Resume</button>" in root.get("/admin/feeds?show=paused").text
+    assert "Resume</button>" in root.get("/admin/feeds?show=paused").text
     act("resume")
     assert [feed.id for feed in services.gateways.feeds.find_due(later, 9)] == [feed_id]
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
@@ -296,12 +360,37 @@ def test_J06_texts_among_arguments_are_not_shown(services: Services, root: Visit
     ticket = services.jobs.enqueue(Job(Task.DISCOVER, args, Queue.DISCOVERY))
     page = root.get(f"/admin/jobs/{ticket.id}").text
     assert "geheim" not in page
-    facts = BeautifulSoup(page, "lxml").select_one(".facts")
-    assert facts
-    assert facts.select_one("a[href='/admin/feeds?q=7']")
-    assert not facts.select("a[href$='=14'], a[href$='=3'] ~ a[href$='=3']"), "a number of ids, and an hour"
-    page = facts.text
-    assert "key …; feed_ids 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 … (14); hour 3" in page
+    facts = _read_facts(page)
+    assert facts["key"] == "…"
+    assert facts["Feeds"] == "1, 2, 3 … (14)", "feeds that are gone keep their numbers"
+    assert facts["hour"] == "3"
+
+
+def _read_facts(page: str) -> dict[str, str]:
+    terms = BeautifulSoup(page, "lxml").select(".facts dt")
+    return {term.text: " ".join(term.find_next("dd").text.split()) for term in terms}  # type: ignore[union-attr]
+
+
+def test_a_job_names_its_feeds_and_people_and_links_to_their_pages(
+    services: Services, root: Visitor, db: Any
+) -> None:
+    from app.models.jobs.jobs import Job, Queue, Task
+
+    feed_id = _feed(services)
+    eve = db.users.find_one({"name": "eve"})["_id"]
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"title": "The <First>"}})
+    pulled = services.jobs.enqueue(Job(Task.PULL, {"feed_ids": [feed_id]}, Queue.PULL))
+    page = root.get(f"/admin/jobs/{pulled.id}").text
+    assert _read_facts(page)["Feed"] == "The <First>"
+    link = BeautifulSoup(page, "lxml").select_one(f".facts a[href='/admin/feeds/{feed_id}']")
+    assert link
+    assert link["title"] == str(feed_id)
+    args = {"user_id": eve, "import_id": 17}
+    queued = services.jobs.enqueue(Job(Task.PULL_IMPORT, args, Queue.IMPORT))
+    page = root.get(f"/admin/jobs/{queued.id}").text
+    facts = _read_facts(page)
+    assert (facts["User"], facts["Import"]) == ("eve", "17")
+    assert BeautifulSoup(page, "lxml").select_one(f".facts a[href='/admin/users/{eve}']")
 
 
 # -- users

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
+from typing import Any
+
 import pytest
 from bs4 import BeautifulSoup
 
+from app import clock
 from app.bootstrap.services import Services
+from app.errors import ForbiddenError, NotFoundError
 from app.models.accounts.actor import Actor
-from app.models.reading.targets import Occasion
+from app.models.reading.targets import Occasion, TargetKind, Wanted
 from tests.reading.test_rules import bring, subscribe
+from tests.support.reader import add_user
 from tests.web.conftest import Visitor
 
 PAGE = "/settings/sending"
@@ -40,6 +47,76 @@ def test_a_service_is_added_switched_off_and_deleted(ann: Visitor, actor: Actor,
     assert (answer.status_code, "This service is off." in answer.text) == (400, True)
     ann.post(f"{PAGE}/{target.id}/delete", {})
     assert services.sending.list_targets(actor) == []
+
+
+def test_a_secret_is_replaced_and_all_else_stays(
+    ann: Visitor, actor: Actor, services: Services, db: Any
+) -> None:
+    sending = services.sending
+    target = sending.add(actor, TargetKind.GOTIFY, "gotify.example", secret="Geheim-7", on=[Occasion.STAR])
+    page = BeautifulSoup(ann.get(PAGE).text, "lxml")
+    link = page.select_one(f"a[href='{PAGE}?secret={target.id}#f-{target.id}-secret']")
+    assert link
+    assert not page.select(".change-secret")
+    page = BeautifulSoup(ann.get(f"{PAGE}?secret={target.id}").text, "lxml")
+    field = page.select_one(f"#f-{target.id}-secret")
+    assert field
+    assert (field["type"], field["value"], field.has_attr("required")) == ("password", "", True)
+    wanted = [Wanted(target.id, 17, "star")]
+    services.gateways.targets.store_requests(actor.user_id, wanted, clock.now())
+    rest = clock.now() + dt.timedelta(hours=3)
+    db.deliveries.update_one({"target_id": target.id}, {"$set": {"due": rest, "tries": 3}})
+    db.targets.update_one({"_id": target.id}, {"$set": {"rests_until": rest, "error": "http_401"}})
+    before = db.targets.find_one({"_id": target.id})
+    for secret in ("", "two words"):
+        refused = ann.post(f"{PAGE}/{target.id}/secret", {"secret": secret})
+        assert refused.status_code == 400
+        wrong = BeautifulSoup(refused.text, "lxml").select("[aria-invalid]")
+        assert [one["id"] for one in wrong] == [f"f-{target.id}-secret"]
+        assert "two words" not in refused.text
+        assert db.targets.find_one({"_id": target.id}) == before
+    assert ann.post(f"{PAGE}/{target.id}/secret", {"secret": "Neu-8"}).location == PAGE
+    assert "Neu-8" not in ann.get(PAGE).text
+    after = db.targets.find_one({"_id": target.id})
+    assert b"Neu-8" not in after["secret"]
+    assert after["secret"] != before["secret"]
+    unchanged = {"secret", "rests_until"}
+    assert {k: v for k, v in after.items() if k not in unchanged} == {
+        k: v for k, v in before.items() if k not in unchanged
+    }
+    assert "rests_until" not in after
+    waiting = db.deliveries.find_one({"target_id": target.id})
+    assert (waiting["due"] <= clock.now(), waiting["tries"]) == (True, 3), "what waited is due"
+    stored = services.gateways.targets.get(actor.user_id, target.id)
+    (delivery,) = sending.list_deliveries(actor)
+    built = services.gateways.targets.build_request(stored, dataclasses.replace(delivery, cause="test:1"))
+    assert built
+    assert "Neu-8" in str(built)
+    with pytest.raises(NotFoundError):
+        sending.change_secret(add_user(services, "bob"), target.id, "x")
+    with pytest.raises(ForbiddenError):
+        sending.change_secret(dataclasses.replace(actor, limits=frozenset()), target.id, "x")
+
+
+def test_an_optional_secret_can_be_removed(ann: Visitor, actor: Actor, services: Services, db: Any) -> None:
+    target = services.sending.add(actor, TargetKind.WEBHOOK, "https://hook.example/in", secret="Geheim-7")
+    field = BeautifulSoup(ann.get(f"{PAGE}?secret={target.id}").text, "lxml").select_one(
+        f"#f-{target.id}-secret"
+    )
+    assert field
+    assert not field.has_attr("required")
+    ann.post(f"{PAGE}/{target.id}/secret", {"secret": ""})
+    assert "secret" not in db.targets.find_one({"_id": target.id})
+
+
+def test_deleting_a_service_asks_first(ann: Visitor, actor: Actor, services: Services) -> None:
+    target = services.sending.add(actor, TargetKind.GOTIFY, "gotify.example", secret="Geheim-7")
+    page = BeautifulSoup(ann.get(PAGE).text, "lxml")
+    form = page.select_one(f"form[action='{PAGE}/{target.id}/delete']")
+    assert form
+    question = form.find_parent("details")
+    assert question
+    assert "can't be undone" in question.text
 
 
 def test_a_refused_address_says_so_and_keeps_what_was_typed(ann: Visitor) -> None:

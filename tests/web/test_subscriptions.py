@@ -6,6 +6,7 @@ import asyncio
 import datetime as dt
 import re
 from collections.abc import Callable
+from typing import Any
 
 import lxml.html
 import pytest
@@ -118,6 +119,31 @@ def test_each_deed_for_many_says_what_it_did_and_is_taken_back(
         assert services.reading.get_tree(reader) == before, do
     done = ann.post("/subscriptions", {"do": "refresh", "whole": "1", "q": "be"})
     assert "Checking 1 feed" in ann.get(done.headers["Location"]).text
+
+
+def test_many_feeds_are_paused_and_resumed_with_their_counts(
+    services: Services, ann: Visitor, reader: Actor, feeds: list[int], db: Any
+) -> None:
+    def count_readers() -> list[int]:
+        return [services.gateways.feeds.get(feed_id).subscribers for feed_id in feeds]
+
+    before, two = count_readers(), [str(f) for f in feeds[:2]]
+    person = add_user(services, "carla")
+    services.subscriptions.set_paused(reader, feeds[0], True)
+    for words, lost in (("1 feed paused", 1), ("0 feeds paused", 1)):
+        done = ann.post("/subscriptions", {"do": "pause", "feed": two})
+        assert words in ann.get(done.headers["Location"]).text, "the other one was paused already"
+        assert count_readers() == [before[0] - lost, before[1] - lost, *before[2:]]
+    assert [services.subscriptions.get(reader, f).paused for f in feeds[:3]] == [True, True, False]
+    later = clock.now() + dt.timedelta(days=9)
+    assert not {feeds[0], feeds[1]} & {feed.id for feed in services.gateways.feeds.find_due(later, 99)}
+    done = ann.post("/subscriptions", {"do": "resume", "whole": "1"})
+    assert "Checks of 2 feeds resumed" in ann.get(done.headers["Location"]).text
+    assert count_readers() == before
+    due = {feed.id for feed in services.gateways.feeds.find_due(clock.now(), 99)}
+    assert {feeds[0], feeds[1]} <= due
+    assert services.bulk_edit.set_paused(person, feeds[:2], True) == 0, "somebody else's stay"
+    assert count_readers() == before
 
 
 def test_feeds_that_were_marked_as_read_are_in_the_history_and_come_back(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 from app.errors import InvalidError, NotFoundError
 from app.feeds.urls import redact_url
 from app.mappers.operations.feed_lists import FeedListMapper
 from app.models.feeds.feed import Feed
-from app.models.operations.feed_list import FeedCounts, FeedFilter, FeedList, FeedQuery, FeedRow
+from app.models.operations.feed_list import FeedCounts, FeedFilter, FeedList, FeedOrder, FeedQuery, FeedRow
 
 _DAY = dt.timedelta(days=1)
 #: Length of a slot of the plan, minutes.
@@ -27,17 +28,31 @@ class FeedListGateway:
         Raises:
             InvalidError: the cursor is invalid.
         """
-        if query.filter is FeedFilter.SLOW:
-            return self._slow(now)
+        if query.order is FeedOrder.SLOWEST:
+            return self._find_slowest(query, now)
         found = self._lists.list_feeds(query, _cursor(query.after), limit + 1)
         rows = tuple(_row(feed) for feed in found[:limit])
         last = found[limit - 1] if len(found) > limit else None
         return FeedList(rows, f"{last.subscribers}.{last.id}" if last else "")
 
-    def _slow(self, now: dt.datetime) -> FeedList:
+    def _find_slowest(self, query: FeedQuery, now: dt.datetime) -> FeedList:
         slowest = self._lists.find_slow(now - _DAY)
-        feeds = self._lists.find_many(list(slowest))
+        feeds = self._lists.find_many(list(slowest), query)
         return FeedList(tuple(_row(feeds[i], slowest=ms) for i, ms in slowest.items() if i in feeds))
+
+    def find_many(self, feed_ids: Sequence[int]) -> dict[int, FeedRow]:
+        """Return these feeds by id; those that were merged or deleted are left out."""
+        return {feed_id: _row(feed) for feed_id, feed in self._lists.find_many(feed_ids).items()}
+
+    def get(self, feed_id: int) -> FeedRow:
+        """Return a feed.
+
+        Raises:
+            NotFoundError: there is no such feed.
+        """
+        found = self.find_many([feed_id])
+        _found(feed_id in found, feed_id)
+        return found[feed_id]
 
     def count_feeds(self) -> FeedCounts:
         """Return the number of feeds of each kind."""
@@ -101,4 +116,5 @@ def _row(feed: Feed, slowest: int = 0) -> FeedRow:
         subscribers=feed.subscribers,
         paused=feed.paused,
         slowest=slowest,
+        site=feed.site_url if feed.site_url and redact_url(feed.site_url) == feed.site_url else "",
     )

@@ -82,10 +82,25 @@ class TargetGateway:
             raise TooLargeError(
                 "You can have at most %(limit)s services. Delete one first.", limit=self._settings.targets_max
             )
+        sealed = self._seal(user_id, secret)
+        return self.targets.add(Target(0, user_id, kind, name, url, sealed, tuple(on)))
+
+    def set_secret(self, user_id: int, target_id: int, secret: str, now: dt.datetime) -> None:
+        """Replace the secret of a target; what waits for it is due now.
+
+        Raises:
+            NotFoundError: the user has no such target.
+            InvalidError: the secret can't be used.
+        """
+        target = self.get(user_id, target_id)
+        secret = kinds.check_secret(target.kind, secret)
+        if not self.targets.set_secret(user_id, target_id, self._seal(user_id, secret), now):
+            raise NotFoundError("You don't have this service.", target_id=target_id)
+
+    def _seal(self, user_id: int, secret: str) -> bytes | None:
         if secret and not self._key:
             raise InvalidError("This server has no key for secrets. Ask its administrator to set one.")
-        sealed = sealing.encrypt_text(self._key, secret.encode(), _name(user_id)) if secret else None
-        return self.targets.add(Target(0, user_id, kind, name, url, sealed, tuple(on)))
+        return sealing.encrypt_text(self._key, secret.encode(), _name(user_id)) if secret else None
 
     def get(self, user_id: int, target_id: int) -> Target:
         """Return a target.

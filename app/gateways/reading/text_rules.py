@@ -39,13 +39,23 @@ class TextRuleGateway:
             ExistsError: the host has a rule.
             TooLargeError: there is the maximum number of rules.
         """
-        if not content and not remove:
-            raise InvalidError("Enter a selector.", field="content")
-        check_selectors(content, "content")
-        check_selectors(remove, "remove")
+        _check(content, remove)
         if len(self.rules.list_all()) >= self._limit:
             raise TooLargeError("There can be at most %(limit)s rules. Delete one first.", limit=self._limit)
         return self.rules.add(TextRule(0, self._check_host(host), content, remove))
+
+    def update(self, rule_id: int, host: str, content: str, remove: str) -> TextRule:
+        """Change a rule, and return it as it was; what its last trial found is forgotten.
+
+        Raises:
+            NotFoundError: there is no such rule.
+            InvalidError, ExistsError: as in :meth:`add`.
+        """
+        _check(content, remove)
+        before = self.rules.update(TextRule(rule_id, self._check_host(host), content, remove))
+        if before is None:
+            raise NotFoundError(rule_id=rule_id)
+        return before
 
     def _check_host(self, host: str) -> str:
         url = self.check_address(host if "://" in host else f"https://{host}/", "host")
@@ -92,3 +102,10 @@ class TextRuleGateway:
             )
         self.rules.store_trial(rule.id, found, was=trial)
         return found
+
+
+def _check(content: str, remove: str) -> None:
+    if not content and not remove:
+        raise InvalidError("Enter a selector.", field="content")
+    check_selectors(content, "content")
+    check_selectors(remove, "remove")

@@ -446,6 +446,28 @@ class SubscriptionGateway:
 
         return self._cells.run_in_transaction(user_id, write_pause)
 
+    def set_many_paused(
+        self, user_id: int, feed_ids: Sequence[int], paused: bool, now: dt.datetime
+    ) -> list[int]:
+        """Pause or resume subscriptions as :meth:`set_paused`; return the feeds that changed."""
+        changed = list[int]()
+        for start in range(0, len(feed_ids), TOGETHER):
+            chunk = feed_ids[start : start + TOGETHER]
+            changed += self._cells.run_in_transaction(
+                user_id, partial(self._pause_some, user_id, chunk, paused, now)
+            )
+        return changed
+
+    def _pause_some(
+        self, user_id: int, feed_ids: Sequence[int], paused: bool, now: dt.datetime, session: Session
+    ) -> list[int]:
+        changed = self._subscriptions.set_many_paused(user_id, feed_ids, paused, session)
+        if changed and paused:
+            self._feeds.decrement_subscriber_counts(changed, session)
+        elif changed:
+            self._feeds.add_subscriber_to_many(changed, changed, now, session)
+        return changed
+
     def replace_feed(
         self,
         subscription: Subscription,

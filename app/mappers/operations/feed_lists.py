@@ -15,12 +15,12 @@ from app.mappers.feeds.fetch_log import FIELD, unpack_log
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc
 from app.models.feeds.feed import Feed, FeedKind
-from app.models.operations.feed_list import SLOW_MOST, FeedFilter, FeedQuery
+from app.models.operations.feed_list import SLOW_MOST, FeedFilter, FeedOrder, FeedQuery
 
 _FIELDS = dict.fromkeys(
     (
         *("title", "url", "error", "errors", "error_since", "checked_at", "next_check_at", "subscribers"),
-        *("paused", "url_key", "created"),
+        *("paused", "url_key", "created", "site_url"),
     ),
     1,
 )
@@ -33,7 +33,6 @@ _OURS: Doc = {"merged_into": None, "kind": FeedKind.WEB.value}
 _IN_ERROR: Doc = {"error": {"$type": "string"}}
 _MATCHES: dict[FeedFilter, Doc] = {
     FeedFilter.ALL: {},
-    FeedFilter.POPULAR: {},
     FeedFilter.ERRORS: _IN_ERROR,
     FeedFilter.DEAD: {**_IN_ERROR, "next_check_at": None},
     FeedFilter.NEVER: {"last_seq": 0, "checked_at": None},
@@ -50,6 +49,18 @@ def _find_text(text: str) -> list[Doc]:
     return ways
 
 
+def _build_match(query: FeedQuery) -> Doc:
+    match: Doc = {**_OURS, **_MATCHES[query.filter]}
+    if query.word:
+        match["error"] = query.word
+    if query.text:
+        match["$and"] = [{"$or": _find_text(query.text)}]
+    return match
+
+
+_ALL = FeedQuery()
+
+
 class FeedListMapper:
     """Reads lists of feeds, and pauses, resumes and clears feeds."""
 
@@ -58,26 +69,22 @@ class FeedListMapper:
 
     @translate_errors
     def list_feeds(self, query: FeedQuery, after: tuple[int, int] | None, limit: int) -> list[Feed]:
-        """Return feeds, newest first; for POPULAR, most readers first.
+        """Return feeds, newest first, or those with the most subscribers.
 
         Args:
             after: subscribers and id of the last feed on the previous page.
         """
-        match: Doc = {**_OURS, **_MATCHES[query.filter]}
-        if query.word:
-            match["error"] = query.word
-        if query.text:
-            match["$and"] = [{"$or": _find_text(query.text)}]
-        popular = query.filter is FeedFilter.POPULAR
+        match = _build_match(query)
+        popular = query.order is FeedOrder.SUBSCRIBERS
         if after is not None:
             match |= _after(after, popular)
         order = [("subscribers", DESCENDING), ("_id", DESCENDING)] if popular else [("_id", DESCENDING)]
         return [_feed(d) for d in self._feeds.find(match, _FIELDS).sort(order).limit(limit)]
 
     @translate_errors
-    def find_many(self, feed_ids: Sequence[int]) -> dict[int, Feed]:
-        """Return these feeds by id."""
-        found = self._feeds.find({"_id": {"$in": list(feed_ids)}, **_OURS}, _FIELDS)
+    def find_many(self, feed_ids: Sequence[int], query: FeedQuery = _ALL) -> dict[int, Feed]:
+        """Return those of these feeds that match a query, by id."""
+        found = self._feeds.find({"$and": [{"_id": {"$in": list(feed_ids)}}, _build_match(query)]}, _FIELDS)
         return {doc["_id"]: _feed(doc) for doc in found}
 
     @translate_errors

@@ -76,6 +76,24 @@ class TargetMapper:
         return bool(self._targets.get(user_id).update_one(query, change).matched_count)
 
     @translate_errors
+    def set_secret(self, user_id: int, target_id: int, sealed: bytes | None, now: dt.datetime) -> bool:
+        """Replace the encrypted secret of a target; return whether there is one.
+
+        What waits for it is due now, because the old secret may be why it failed.
+        """
+        query = {"_id": target_id, "user_id": user_id}
+        change: Doc = {"$unset": {"rests_until": ""}}
+        if sealed is None:
+            change["$unset"]["secret"] = ""
+        else:
+            change["$set"] = {"secret": Binary(sealed)}
+        if not self._targets.get(user_id).update_one(query, change).matched_count:
+            return False
+        waiting = {"user_id": user_id, "target_id": target_id, "due": {"$gt": now}}
+        self._deliveries.get(user_id).update_many(waiting, {"$set": {"due": now}}, hint="user_due")
+        return True
+
+    @translate_errors
     def remove(self, user_id: int, target_id: int) -> bool:
         """Delete a target and what is sent to it; return whether there was one."""
         query = {"_id": target_id, "user_id": user_id}

@@ -13,11 +13,13 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import DuplicateKeyError
 
-from app.errors import ExistsError
+from app.errors import N_, ExistsError
 from app.mappers.mongo import ids
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, is_duplicate
 from app.models.reading.text_rules import TextRule, Trial
+
+_EXISTS = N_("There is a rule for this host. Change or delete it.")
 
 
 class TextRuleMapper:
@@ -58,7 +60,21 @@ class TextRuleMapper:
                 return dataclasses.replace(new, id=rule_id)
             except DuplicateKeyError as e:
                 if not is_duplicate(e, "_id"):
-                    raise ExistsError("There is a rule for this host. Delete it first.", field="host") from e
+                    raise ExistsError(_EXISTS, field="host") from e
+
+    @translate_errors
+    def update(self, rule: TextRule) -> TextRule | None:
+        """Store the fields of a rule without its trial; return it as it was, None if there is none.
+
+        Raises:
+            ExistsError: another rule has this host.
+        """
+        fields = {"host": rule.host, "content": rule.content, "remove": rule.remove}
+        try:
+            doc = self._rules.find_one_and_update({"_id": rule.id}, {"$set": fields, "$unset": {"trial": ""}})
+        except DuplicateKeyError as e:
+            raise ExistsError(_EXISTS, field="host") from e
+        return _read(doc) if doc else None
 
     @translate_errors
     def store_trial(self, rule_id: int, trial: Trial, *, was: Trial | None = None) -> bool:

@@ -588,6 +588,19 @@ class SubscriptionMapper:
         )
 
     @translate_errors
+    def set_many_paused(
+        self, user_id: int, feed_ids: Sequence[int], paused: bool, session: Session
+    ) -> list[int]:
+        """Pause or resume subscriptions to fetched feeds; return the feeds of those that changed."""
+        subscriptions = self._subscriptions.get(user_id, session)
+        query: Doc = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}, "person": None}
+        query["paused"] = None if paused else True
+        changed = [doc["feed_id"] for doc in subscriptions.find(query, {"feed_id": 1}, session=session)]
+        update = {"$set": {"paused": True}} if paused else {"$unset": {"paused": ""}}
+        subscriptions.update_many({"user_id": user_id, "feed_id": {"$in": changed}}, update, session=session)
+        return changed
+
+    @translate_errors
     def remove_many(self, user_id: int, feed_ids: Sequence[int], session: Session) -> list[Subscription]:
         """Delete subscriptions, and return those that existed."""
         query = {"user_id": user_id, "feed_id": {"$in": list(feed_ids)}}

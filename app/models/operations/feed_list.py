@@ -10,19 +10,27 @@ import enum
 class FeedFilter(enum.StrEnum):
     """The filter of a feed list.
 
-    DEAD: in error and never polled again automatically. NEVER: never fetched successfully. SLOW: a response
-    of the last day took longer than :data:`SLOW_MS`. POPULAR: all feeds, those with the most readers first.
+    DEAD: in error and never polled again automatically. NEVER: never fetched successfully.
     ORPHANED: nobody subscribes to them, so they aren't polled and are deleted if nothing else needs them.
     """
 
     ALL = "all"
     ERRORS = "errors"
     DEAD = "dead"
-    SLOW = "slow"
-    POPULAR = "popular"
     NEVER = "never"
     PAUSED = "paused"
     ORPHANED = "orphaned"
+
+
+class FeedOrder(enum.StrEnum):
+    """The order of a feed list.
+
+    SLOWEST: only feeds of which a response of the last day took longer than :data:`SLOW_MS`.
+    """
+
+    NEWEST = "newest"
+    SUBSCRIBERS = "subscribers"
+    SLOWEST = "slowest"
 
 
 #: A longer fetch counts as slow, ms.
@@ -45,6 +53,7 @@ class FeedQuery:
     word: str = ""
     text: str = ""
     after: str = ""
+    order: FeedOrder = FeedOrder.NEWEST
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,8 +62,9 @@ class FeedRow:
 
     Attributes:
         address: without parts that may be secret; ``link`` is empty if anything was left out.
+        site: address of the site, empty if it has parts that may be secret.
         errors: failed polls in a row.
-        slowest: longest fetch of the last day in ms, in the list of slow feeds.
+        slowest: longest fetch of the last day in ms, in the order SLOWEST.
     """
 
     id: int
@@ -69,6 +79,12 @@ class FeedRow:
     subscribers: int
     paused: bool
     slowest: int = 0
+    site: str = ""
+
+    @property
+    def name(self) -> str:
+        """The title, or the address if there is none."""
+        return self.title or self.address
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

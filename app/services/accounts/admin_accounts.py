@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
+from collections.abc import Sequence
 
 from app import clock, logs
 from app.config import Settings
@@ -70,6 +71,11 @@ class AdminAccountService:
         """
         require_permission(actor, Permission.USER_MANAGE)
         return self._people.get_account(check_id(user_id, "user"))
+
+    def find_names(self, actor: Actor, user_ids: Sequence[int]) -> dict[int, str]:
+        """Return the names of these accounts by id; deleted ones are left out."""
+        require_permission(actor, Permission.USER_MANAGE)
+        return self._accounts.find_names(user_ids)
 
     # -- W11
     def is_proved(self, session: Session) -> bool:

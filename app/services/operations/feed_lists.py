@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 
 from app import clock, logs
+from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.operations.feed_lists import SLOT, FeedListGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.feeds.fetch_log import FetchLog
 from app.models.jobs.jobs import Job, Queue, Task
 from app.models.operations import throughput
-from app.models.operations.feed_list import FeedCounts, FeedList, FeedQuery
+from app.models.operations.feed_list import FeedCounts, FeedList, FeedQuery, FeedRow
 from app.models.operations.hourly_stats import HOUR_MS
 from app.models.operations.throughput import Slot
 from app.ports import EnginePort, JobPort
@@ -30,8 +33,8 @@ class FeedListService:
     All methods raise: ForbiddenError: the actor isn't an admin. StoreError: MongoDB or Redis does not answer.
     """
 
-    def __init__(self, lists: FeedListGateway, engine: EnginePort, jobs: JobPort) -> None:
-        self._lists, self._engine, self._jobs = lists, engine, jobs
+    def __init__(self, lists: FeedListGateway, feeds: FeedGateway, engine: EnginePort, jobs: JobPort) -> None:
+        self._lists, self._feeds, self._engine, self._jobs = lists, feeds, engine, jobs
 
     def list_feeds(self, actor: Actor, query: FeedQuery) -> FeedList:
         """Return a page of the feeds that match a query.
@@ -45,8 +48,24 @@ class FeedListService:
             check_text(query.word, "word", limit=_WORD, empty=True),
             check_text(query.text, "text", limit=_TEXT, empty=True),
             check_text(query.after, "after", limit=_CURSOR, empty=True),
+            query.order,
         )
         return self._lists.list_feeds(checked, clock.now(), PAGE)
+
+    def get_feed(self, actor: Actor, feed_id: int) -> tuple[FeedRow, FetchLog]:
+        """Return a feed and its latest fetches.
+
+        Raises:
+            NotFoundError: there is no such feed.
+        """
+        require_permission(actor, Permission.ADMIN_SEE)
+        feed = self._lists.get(check_id(feed_id, "feed"))
+        return feed, self._feeds.find_fetch_log(feed.id)
+
+    def find_names(self, actor: Actor, feed_ids: Sequence[int]) -> dict[int, str]:
+        """Return the names of these feeds by id; those that were merged or deleted are left out."""
+        require_permission(actor, Permission.ADMIN_SEE)
+        return {feed_id: feed.name for feed_id, feed in self._lists.find_many(feed_ids).items()}
 
     def count_feeds(self, actor: Actor) -> FeedCounts:
         """Return the number of feeds of each kind."""

@@ -132,6 +132,26 @@ class SendingService:
         self._targets.targets.set_enabled(actor.user_id, target_id, enabled)
         return self._targets.get(actor.user_id, target_id)
 
+    def change_secret(self, actor: Actor, target_id: int, secret: str) -> Target:
+        """Replace the secret of a target; its rules and its history stay, and what waits is sent with it.
+
+        Args:
+            secret: empty: none, for kinds that need none.
+
+        Raises:
+            NotFoundError: the actor has no such target.
+            InvalidError: the secret can't be used.
+        """
+        require_sending(actor)  # what waits goes there automatically
+        target_id = check_id(target_id, "target_id")
+        self._targets.set_secret(actor.user_id, target_id, secret, clock.now())
+        log.info("target_secret_changed", user_id=actor.user_id, target_id=target_id)
+        try:
+            self._jobs.enqueue(_job(actor.user_id))
+        except EventrError as e:  # the updater queues it later
+            log.warning("sending_not_queued", user_id=actor.user_id, error=e.word)
+        return self._targets.get(actor.user_id, target_id)
+
     def remove(self, actor: Actor, target_id: int) -> None:
         """Delete a target; what waits isn't sent.
 

@@ -48,12 +48,25 @@ class TextRuleService:
             TooLargeError: there is the maximum number of rules.
         """
         require_permission(actor, Permission.ADMIN_SEE)
-        host = check_text(host, "host", limit=ADDRESS_MAX, empty=True)
-        content = check_text(content, "content", limit=SELECTOR_MAX, empty=True)
-        remove = check_text(remove, "remove", limit=SELECTOR_MAX, empty=True)
-        rule = self._rules.add(host, content, remove)
+        rule = self._rules.add(*_check_fields(host, content, remove))
         log.info("text_rule_added", by=actor.user_id, host=rule.host)
         return rule
+
+    def update(
+        self, actor: Actor, rule_id: int, host: str, content: str, remove: str, *, wait: float = WAIT
+    ) -> TextRule:
+        """Change a rule, and try it again on the page that it was tried on.
+
+        Args, Raises: as in :meth:`add`. NotFoundError: there is no such rule.
+        """
+        require_permission(actor, Permission.ADMIN_SEE)
+        rule_id = check_id(rule_id, "rule_id")
+        before = self._rules.update(rule_id, *_check_fields(host, content, remove))
+        rule = self._rules.get(rule_id)
+        log.info("text_rule_changed", by=actor.user_id, host=rule.host)
+        if before.trial is None or before.host != rule.host:
+            return rule
+        return self.request_trial(actor, rule_id, before.trial.address, wait=wait)
 
     def delete(self, actor: Actor, rule_id: int) -> None:
         """Delete a rule.
@@ -101,3 +114,11 @@ class TextRuleService:
             words = (await asyncio.to_thread(self._rules.try_page, rule, trial, found, clock.now())).words
             log.info("text_rule_tried", host=rule.host, words=words)
         return {"words": words}
+
+
+def _check_fields(host: str, content: str, remove: str) -> tuple[str, str, str]:
+    return (
+        check_text(host, "host", limit=ADDRESS_MAX, empty=True),
+        check_text(content, "content", limit=SELECTOR_MAX, empty=True),
+        check_text(remove, "remove", limit=SELECTOR_MAX, empty=True),
+    )

@@ -169,6 +169,22 @@ class BulkEditService:
         )
         return done
 
+    def set_paused(self, actor: Actor, feed_ids: Sequence[int], paused: bool) -> int:
+        """Pause or resume these subscriptions, except people and saved pages; return how many changed.
+
+        Raises:
+            InvalidError: too many ids, or invalid ones.
+        """
+        require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        now, feeds = clock.now(), check_ids(feed_ids, "feed", FEEDS_MAX)
+        cards = self._feeds.find_cards(feeds)
+        fetched = [feed_id for feed_id in feeds if feed_id in cards and not cards[feed_id].saved]
+        changed = self._subscriptions.set_many_paused(actor.user_id, fetched, paused, now)
+        if paused:
+            self._websubs.leave_unsubscribed(changed, now)
+        log.info("subscriptions_paused", user_id=actor.user_id, count=len(changed), paused=paused)
+        return len(changed)
+
     def refresh(self, actor: Actor, feed_ids: Sequence[int]) -> int:
         """Queue pulls of these feeds if the actor subscribes, except people; return their number.
 

@@ -75,7 +75,7 @@ KINDS: dict[TargetKind, KindWords] = {
 _ERRORS: dict[str, str] = {
     "unreachable": N_("The service doesn't respond, or this server may not send to it."),
     "no_page": N_("The entry has no page, and the service keeps only addresses."),
-    "secret": N_("The secret can't be read anymore. Delete the service and add it again."),
+    "secret": N_("The secret can't be read anymore. Enter it again with “Change secret”."),
     "entry_gone": N_("The entry is gone."),
     "http_401": N_("The service doesn't accept the secret."),
     "http_403": N_("The service doesn't accept the secret."),
@@ -106,6 +106,17 @@ class NewTarget:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    #: The service whose secret is being changed.
+    secret: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewSecret:
+    secret: str = declare_text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
     on: bool
 
@@ -128,16 +139,17 @@ def describe_error(word: str) -> str:
 @bp.get(PAGE)
 def show_targets() -> str:
     """Show the services with their last results, and the latest deliveries."""
-    return _show()
+    return _show(changing=forms.read_query(request, Asked).secret)
 
 
-def _show(error: EventrError | None = None, typed: NewTarget | None = None) -> str:
+def _show(error: EventrError | None = None, typed: NewTarget | None = None, changing: int = 0) -> str:
     sending, actor = get_services().sending, get_actor()
     targets = sending.list_targets(actor)
     return render_section(
         "sending",
         targets=targets,
         kinds=KINDS,
+        needed=(_TOKEN,),
         names={one.id: one.name for one in targets},
         deliveries=sending.list_deliveries(actor) if targets else (),
         states=_STATES,
@@ -145,6 +157,7 @@ def _show(error: EventrError | None = None, typed: NewTarget | None = None) -> s
         describe=describe_error,
         error=error,
         typed=typed or NewTarget(kind=""),
+        changing=changing,
     )
 
 
@@ -187,6 +200,17 @@ def switch_target(target_id: int) -> Response:
     """Switch a service on or off."""
     get_services().sending.set_enabled(get_actor(), target_id, forms.read_form(request, Switch).on)
     return make_response(redirect(PAGE, 303))
+
+
+@bp.post(f"{PAGE}/<int:target_id>/secret")
+def change_secret(target_id: int) -> Response | tuple[str, int]:
+    """Replace the secret of a service."""
+    form = forms.read_form(request, NewSecret)
+    try:
+        target = get_services().sending.change_secret(get_actor(), target_id, form.secret)
+    except InvalidError as e:
+        return _show(e, changing=target_id), e.http_status
+    return _back(_("The secret of “%(name)s” was changed. Send a test message to it.", name=target.name))
 
 
 @bp.post(f"{PAGE}/<int:target_id>/delete")

@@ -35,7 +35,7 @@ ORDERS = {
     Order.RATE: lazy_gettext("Frequency"),
     Order.UNREAD: lazy_gettext("Unread"),
 }
-DEEDS = ("move", "add", "remove", "read", "refresh", "unsubscribe")
+DEEDS = ("move", "add", "remove", "read", "refresh", "pause", "resume", "unsubscribe")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +125,13 @@ def _do(form: Bulk, feed_ids: list[int]) -> Notice:
             return Notice(
                 describe_check(count, get_services().subscriptions.list_rest_ends(get_actor(), feed_ids))
             )
+        case "pause":
+            count = manager.set_paused(get_actor(), feed_ids, True)
+            return Notice(ngettext("%(num)s feed paused", "%(num)s feeds paused", count))
+        case "resume":
+            count = manager.set_paused(get_actor(), feed_ids, False)
+            words = ngettext("Checks of %(num)s feed resumed", "Checks of %(num)s feeds resumed", count)
+            return Notice(words)
         case "unsubscribe":
             token, count = manager.unsubscribe(get_actor(), feed_ids)
             words = ngettext("Unsubscribed from %(num)s feed", "Unsubscribed from %(num)s feeds", count)

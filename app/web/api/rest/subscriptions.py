@@ -230,7 +230,7 @@ class Bulk(Body, frozen=True):
     """An action on many feeds; `folder_id`: the folder, for actions that need one."""
 
     feed_ids: Ids
-    do: Literal["add", "remove", "move", "refresh", "unsubscribe"]
+    do: Literal["add", "remove", "move", "refresh", "pause", "resume", "unsubscribe"]
     folder_id: Id | None = None
 
 
@@ -502,6 +502,9 @@ def change_many(actor: Actor, body: Bulk) -> BulkDone:
     """`add`, `remove` and `move` need a folder. Without one, `move` takes the feeds out of all folders."""
     if body.do == "refresh":
         return BulkDone(count=get_services().bulk_edit.refresh(actor, body.feed_ids), undo=None)
+    if body.do in ("pause", "resume"):
+        count = get_services().bulk_edit.set_paused(actor, body.feed_ids, body.do == "pause")
+        return BulkDone(count=count, undo=None)
     if body.do == "unsubscribe":
         token, count = get_services().bulk_edit.unsubscribe(actor, body.feed_ids)
         return BulkDone(count=count, undo=f"feeds.{token}" if count else None)

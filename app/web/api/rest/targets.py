@@ -64,6 +64,12 @@ class TargetSwitch(Body, frozen=True):
     enabled: bool
 
 
+class TargetSecret(Body, frozen=True):
+    """The new secret of a service; empty removes it, if the service needs none."""
+
+    secret: Annotated[str, Meta(max_length=512)]
+
+
 class SendBody(Body, frozen=True):
     """The service that the entry is sent to."""
 
@@ -88,6 +94,7 @@ _TARGET = add_example(
 )
 add_example(TargetList(items=(_TARGET,)))
 add_example(TargetSwitch(enabled=True))
+add_example(TargetSecret(secret="another-long-secret"))  # noqa: S106
 add_example(SendBody(target=TARGET))
 
 
@@ -126,6 +133,14 @@ def add_target(actor: Actor, body: NewTarget) -> Reply[Target]:
 def switch_target(actor: Actor, target_id: int, body: TargetSwitch) -> Target:
     """What waits is sent within an hour after it is on again."""
     return _shape(get_services().sending.set_enabled(actor, target_id, body.enabled))
+
+
+@add_operation(
+    "PUT", "/targets/{target_id}/secret", "Change a service's secret", scope=Scope.SHARE, tag=GROUP
+)
+def change_target_secret(actor: Actor, target_id: int, body: TargetSecret) -> Target:
+    """Needs the scope `read`, too. Rules and deliveries stay, and what waits is sent with the new secret."""
+    return _shape(get_services().sending.change_secret(actor, target_id, body.secret))
 
 
 @add_operation(

@@ -9,7 +9,7 @@ from flask_babel import gettext as _
 from flask_babel import lazy_gettext
 
 from app.models.accounts.user import Notice
-from app.models.operations.feed_list import FeedFilter, FeedQuery
+from app.models.operations.feed_list import SLOW_MS, FeedFilter, FeedOrder, FeedQuery
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
@@ -23,17 +23,22 @@ FILTERS = {
     FeedFilter.ALL: lazy_gettext("All"),
     FeedFilter.ERRORS: lazy_gettext("With errors"),
     FeedFilter.DEAD: lazy_gettext("No longer checked"),
-    FeedFilter.SLOW: lazy_gettext("Slow"),
-    FeedFilter.POPULAR: lazy_gettext("Most subscribers"),
     FeedFilter.NEVER: lazy_gettext("Never fetched"),
     FeedFilter.PAUSED: lazy_gettext("Paused"),
     FeedFilter.ORPHANED: lazy_gettext("Without subscribers"),
+}
+#: Order → its label.
+ORDERS = {
+    FeedOrder.NEWEST: lazy_gettext("Newest first"),
+    FeedOrder.SUBSCRIBERS: lazy_gettext("Most subscribers first"),
+    FeedOrder.SLOWEST: lazy_gettext("Slowest first"),
 }
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     show: str = declare_text(max=16, default="all", one_of=tuple(map(str, FeedFilter)))
+    sort: str = declare_text(max=16, default="newest", one_of=tuple(map(str, FeedOrder)))
     word: str = declare_text(max=64, default="")
     q: str = declare_text(max=256, default="")
     after: str = declare_text(max=40, default="")
@@ -48,15 +53,24 @@ class Back:
 def show_feeds() -> str:
     """Show a list of feeds."""
     asked = forms.read_query(request, Query)
-    query = FeedQuery(FeedFilter(asked.show), asked.word, asked.q, asked.after)
+    query = FeedQuery(FeedFilter(asked.show), asked.word, asked.q, asked.after, FeedOrder(asked.sort))
     return render_page(
         "pages/admin/feeds.html",
         asked=asked,
         filters=FILTERS,
+        orders=ORDERS,
+        slow_seconds=SLOW_MS // 1000,
         found=get_services().feed_lists.list_feeds(get_actor(), query),
         counts=get_services().feed_lists.count_feeds(get_actor()),
         here=request.full_path.rstrip("?"),
     )
+
+
+@bp.get("/feeds/<int:feed_id>")
+def show_feed(feed_id: int) -> str:
+    """Show a feed with its latest fetches, without secret parts of its address."""
+    feed, log = get_services().feed_lists.get_feed(get_actor(), feed_id)
+    return render_page("pages/admin/feed.html", feed=feed, log=log, here=f"/admin/feeds/{feed_id}")
 
 
 @bp.post("/feeds/<int:feed_id>/<any(check, pause, resume, clear):act>")

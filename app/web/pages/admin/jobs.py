@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
@@ -37,8 +37,27 @@ FAILURES = {
     "bad_result": N_("The job returned an unexpected result."),
     "unknown_task": N_("The workers don't know this task. Check that all processes have the same version."),
 }
-#: What the numbers among a job's arguments name → where it is shown.
-_PAGES = {"feed_id": "/admin/feeds?q=", "user_id": "/admin/users/"}
+#: Names of arguments → what one number or several of them are. An import has no page here: it is its owner's.
+_LABELS = {
+    "feed_id": (N_("Feed"), N_("Feeds")),
+    "user_id": (N_("User"), N_("Users")),
+    "import_id": (N_("Import"), N_("Imports")),
+}
+#: Most names of what a job is about.
+_NAMED = 3
+
+
+class Subject(NamedTuple):
+    """An argument of a job.
+
+    Attributes:
+        values: text, address ("" for none) and title of each value.
+        total: number of all values; 0: not counted.
+    """
+
+    label: str
+    values: tuple[tuple[str, str, str], ...]
+    total: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,23 +113,35 @@ def show_job(job_id: str) -> str:
     return render_page(
         "pages/admin/job.html",
         job=job,
-        about=list(_link_ids(job.about)),
+        about=_list_subjects(job.about),
         sentences={word: _(sentence) for word, sentence in FAILURES.items()},
         states={state: _(words) for state, words in STATES.items()},
     )
 
 
-def _link_ids(about: str) -> Iterator[tuple[str, str]]:
-    """Split what a job is about into texts and the addresses of what they name, "" for none."""
-    for number, part in enumerate(about.split("; ") if about else ()):
-        name, _space, values = part.partition(" ")
-        yield ("; " if number else "") + name + " ", ""
-        page = _PAGES.get(name.removesuffix("s"), "")
-        # What follows is the number of those that aren't shown.
-        shown, mark, rest = values.partition(" …")
-        for piece in re.split(r"(\d+)", shown):
-            yield piece, page + piece if page and piece.isdecimal() else ""
-        yield mark + rest, ""
+def _list_subjects(about: str) -> list[Subject]:
+    """Return what a job is about; feeds and accounts by their names, with the number as the title."""
+    return [_build_subject(*part.partition(" ")[::2]) for part in about.split("; ") if part]
+
+
+def _build_subject(argument: str, values: str) -> Subject:
+    # What follows is the number of all, if some aren't shown.
+    shown, _mark, rest = values.partition(" … ")
+    texts = shown.split(", ")
+    total = int(found[0]) if (found := re.findall(r"\d+", rest)) else len(texts)
+    name = argument if argument in _LABELS else argument.removesuffix("s")
+    if name not in _LABELS:
+        return Subject(argument, ((values, "", ""),), 0)
+    ids = [int(text) for text in texts[:_NAMED] if text.isdecimal()]
+    names: dict[int, str] = {}
+    if name == "feed_id":
+        names = get_services().feed_lists.find_names(get_actor(), ids)
+    elif name == "user_id":
+        names = get_services().admin_accounts.find_names(get_actor(), ids)
+    page = {"feed_id": "/admin/feeds/", "user_id": "/admin/users/"}.get(name, "")
+    # A deleted feed or account has only its number.
+    found_values = ((names.get(i, str(i)), f"{page}{i}" if i in names else "", str(i)) for i in ids)
+    return Subject(_(_LABELS[name][total > 1]), tuple(found_values), total)
 
 
 @bp.post("/jobs/queues/<any(pause, drain, resume):act>")

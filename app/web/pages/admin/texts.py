@@ -1,4 +1,4 @@
-"""Rules for the full texts of sites: list, add, try on a page, delete."""
+"""Rules for the full texts of sites: list, add, change, try on a page, delete."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from flask_babel import gettext as _
 
 from app.errors import EventrError, NotFoundError, get_page_message
 from app.models.accounts.user import Notice
+from app.models.reading.text_rules import TextRule
 from app.services.reading.text_rules import ADDRESS_MAX, SELECTOR_MAX
 from app.web import forms
 from app.web.context import get_actor, get_services, get_session
@@ -32,19 +33,29 @@ class TrialForm:
     address: str = declare_text(max=ADDRESS_MAX, default="")
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    #: The rule that is being changed.
+    edit: int = 0
+
+
 @bp.get("/texts")
 def show_rules() -> str:
-    """Show all rules with their last trials."""
-    return _show()
+    """Show all rules with their last trials, and a form: for a new rule, or for one that is changed."""
+    return _show(editing=forms.read_query(request, Asked).edit)
 
 
-def _show(error: EventrError | None = None, typed: NewRule | None = None) -> str:
+def _show(error: EventrError | None = None, typed: NewRule | None = None, editing: int = 0) -> str:
     rules = get_services().text_rules.list_rules(get_actor())
+    edited = next((rule for rule in rules if rule.id == editing), None)
+    if edited and not typed:
+        typed = NewRule(host=edited.host, content=edited.content, remove=edited.remove)
     return render_page(
         "pages/admin/texts.html",
         rules=rules,
         error=error,
         typed=typed or NewRule(),
+        edited=edited,
         describe=lambda word: _(get_page_message(word)),
     )
 
@@ -61,6 +72,20 @@ def add_rule() -> Response | tuple[str, int]:
     return make_response(redirect(f"{PAGE}#rule-{rule.id}", 303))
 
 
+@bp.post("/texts/<int:rule_id>")
+def change_rule(rule_id: int) -> Response | tuple[str, int]:
+    """Change a rule, and try it again."""
+    form = forms.read_form(request, NewRule)
+    try:
+        rule = get_services().text_rules.update(get_actor(), rule_id, form.host, form.content, form.remove)
+    except NotFoundError:
+        raise
+    except EventrError as e:
+        return _show(e, form, rule_id), e.http_status
+    _say_if_waiting(rule)
+    return make_response(redirect(f"{PAGE}#rule-{rule_id}", 303))
+
+
 @bp.post("/texts/<int:rule_id>/try")
 def try_rule(rule_id: int) -> Response | tuple[str, int]:
     """Try a rule on a page."""
@@ -71,10 +96,14 @@ def try_rule(rule_id: int) -> Response | tuple[str, int]:
         raise
     except EventrError as e:
         return _show(e), e.http_status
+    _say_if_waiting(rule)
+    return make_response(redirect(f"{PAGE}#rule-{rule_id}", 303))
+
+
+def _say_if_waiting(rule: TextRule) -> None:
     if rule.trial and not rule.trial.is_over:
         words = _("Eventr is fetching the page. Reload this page in a few seconds.")
         get_services().accounts.add_notice(get_actor(), get_session(), Notice(words))
-    return make_response(redirect(f"{PAGE}#rule-{rule_id}", 303))
 
 
 @bp.post("/texts/<int:rule_id>/delete")
