@@ -347,6 +347,21 @@ def test_the_rate_of_a_pack_feed_is_shown_to_its_readers_and_with_enough_of_them
     (found,) = services.feed_search.find(readers[3], words)
     assert found.per_week == 1.4
     assert services.packs.find_known(readers[3], feeds) == {pack.url: KnownFeed(None, False, 1.4)}
+    # Its publisher wants it in no directory.
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"unlisted": True}})
+    assert services.packs.find_known(readers[3], feeds) == {pack.url: KnownFeed(None, False, None)}
+    assert services.packs.find_known(bob, feeds) == {pack.url: KnownFeed(None, True, 1.4)}
+
+
+def test_the_reader_of_a_merged_feed_has_the_one_of_a_pack(
+    services: Services, readers: list[Actor], db: Any
+) -> None:
+    pack, ann = services.feed_search._list_pack_feeds()[0], readers[0]
+    new = _read(services, "https://new.example.org/feed", "Moved here", [ann])
+    old = services.gateways.feeds.get_or_create(pack.url, now=clock.now()).id
+    assert not services.packs.find_known(ann, [Outline(pack.url)])[pack.url].mine
+    db.feeds.update_one({"_id": old}, {"$set": {"merged_into": new, "changed_at": clock.now()}})
+    assert services.packs.find_known(ann, [Outline(pack.url)]) == {pack.url: KnownFeed(None, True, None)}
 
 
 def test_a_hidden_pack_is_not_searched(services: Services) -> None:

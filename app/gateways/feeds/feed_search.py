@@ -116,7 +116,8 @@ class FeedSearchGateway:
             copies = [feed for feed in (feeds.get(own[key]), feeds.get(key)) if feed is not None]
             if copies:
                 ours = [feed for feed in copies if mine & {feed.id, feed.merged_into}]
-                shown = [*ours, *(feed for feed in copies if feed.url_key in findable)]
+                alive = [feed for feed in ours if feed.merged_into is None]
+                shown = [*alive, *(feed for feed in copies if feed.url_key in findable)]
                 icon = next((feed.icon for feed in copies if feed.icon), None)
                 rate = _count_weekly(shown[0], now) if shown else None
                 found[url] = KnownFeed(icon, bool(ours), rate)

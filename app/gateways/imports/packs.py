@@ -162,11 +162,9 @@ def load_descriptions() -> dict[str, str]:
 
 
 def _add_about(feed: Outline) -> Outline:
-    return (
-        feed
-        if feed.about
-        else dataclasses.replace(feed, about=load_descriptions().get(hash_url(feed.url), ""))
-    )
+    if feed.about:
+        return feed
+    return dataclasses.replace(feed, about=load_descriptions().get(hash_url(feed.url), ""))
 
 
 def _pack(slug: str, body: bytes) -> Pack:
