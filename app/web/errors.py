@@ -75,7 +75,8 @@ def _ours(error: Exception) -> Response:
     assert isinstance(error, EventrError)  # noqa: S101 — registered for this class only
     response = answer_error(error)
     if isinstance(error, AuthRequiredError) and not is_json_wanted():
-        if is_for_script():
+        # A form that saves each change keeps what is typed, and says why it isn't saved.
+        if is_for_script() and get_fragment_id() != "saved":
             there = _page()
             response.headers["HX-Redirect"] = f"/login?next={quote(there)}" if there else "/login"
         elif request.method == "GET":
@@ -135,6 +136,7 @@ def render_error(status: int, word: str, message: str, error: EventrError | None
             status=status,
             title=title,
             message=message,
+            word=word,
             again=again,
             field=error.ids.get("field") if error else None,
             is_back=is_moving and again is None,

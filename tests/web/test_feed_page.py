@@ -419,3 +419,19 @@ def test_V14_stored_headers_are_masked_and_kept(
     assert ">Host: evil</textarea>" in refused.text, "what was typed is still there"
     ann.post(f"/feeds/{own}/fetch", {"no_token": "1"})
     assert services.subscriptions.get(reader, feed_id), "without options, it is the shared feed again"
+
+
+def test_only_the_changed_settings_of_a_feed_are_written(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    news = services.folders.create(reader, "News")
+    services.subscriptions.update(reader, feed_id, folder_ids=(news.id,), notify=True, title="Mine")
+    sent = {"title": "Other", "keep_newest": "25", "changed": "keep_newest hidden", "page": "p", "turn": "2"}
+    assert ann.post(f"/feeds/{feed_id}/edit", sent).status_code == 303
+    mine = services.subscriptions.get(reader, feed_id)
+    assert (mine.title, mine.folder_ids, mine.notify, mine.keep_newest) == ("Mine", (news.id,), True, 25)
+    # One that was sent before it and comes after it.
+    late = {"title": "Late", "new_folder": "Late", "changed": "title new_folder", "page": "p", "turn": "1"}
+    assert ann.post(f"/feeds/{feed_id}/edit", late).status_code == 303
+    assert services.subscriptions.get(reader, feed_id).title == "Mine"
+    assert [folder.name for folder in services.folders.list_folders(reader)] == ["News"]

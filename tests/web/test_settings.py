@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import re
 from collections.abc import Callable
@@ -124,6 +125,51 @@ def test_a_script_is_told_in_place(ann: Visitor) -> None:
     assert "Saved" in said.text
     other = ann.post("/settings/display", DISPLAY, HX_Request="true", HX_Target="p#saved")
     assert other.headers["HX-Redirect"] == "/settings/display?saved=1", "other words need another page"
+
+
+def test_only_what_a_page_names_as_changed_is_written(ann: Visitor, services: Services) -> None:
+    sent = {
+        **READING,
+        "density": "card",
+        "after_mark_all": "next",
+        "changed": "density",
+        "page": "p1",
+        "turn": "1",
+    }
+    before = _stored(services)
+    assert ann.post("/settings/reading", sent, HX_Request="true", HX_Target="p#saved").status_code == 200
+    assert _stored(services) == dataclasses.replace(before, density="card")
+    nothing = {**sent, "density": "compact", "changed": "", "turn": "2"}
+    assert ann.post("/settings/reading", nothing, HX_Request="true", HX_Target="p#saved").status_code == 200
+    assert _stored(services).density == "card"
+
+
+def test_a_save_that_comes_late_does_not_undo_a_later_one(ann: Visitor, services: Services) -> None:
+    def save(density: str, page: str, turn: int) -> str:
+        sent = {**READING, "density": density, "changed": "density", "page": page, "turn": str(turn)}
+        said = ann.post("/settings/reading", sent, HX_Request="true", HX_Target="p#saved")
+        assert "Saved" in said.text
+        return _stored(services).density
+
+    assert save("card", "first", 2) == "card"
+    # Another page was opened and saved in between.
+    assert save("cozy", "other", 1) == "cozy"
+    assert save("compact", "first", 1) == "cozy", "a late one was written"
+    assert save("compact", "first", 2) == "cozy", "one was written twice"
+    assert save("compact", "first", 3) == "compact"
+    for number in range(30):
+        save("card", f"page {number}", 1)
+    user = services.store.database["users"].find_one({"name_key": "ann"}, {"saves": 1})
+    assert user
+    assert len(user["saves"]) == 8, "each page stays for ever"
+
+
+def test_a_form_that_saves_itself_says_that_the_session_has_ended(ann: Visitor) -> None:
+    ann.post("/logout", {})
+    said = ann.post("/settings/reading", READING, HX_Request="true", HX_Target="p#saved")
+    assert (said.status_code, "HX-Redirect" in said.headers) == (401, False)
+    assert "Log in first." in said.text
+    assert 'href="/login" target="_blank"' in said.text
 
 
 def test_display_changes_the_page_and_the_colours_stay_on_the_device(

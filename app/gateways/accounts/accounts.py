@@ -20,6 +20,8 @@ from app.models.accounts.actor import Role
 from app.models.accounts.preferences import APART_MAX, HIDDEN_MAX, MEDIA_SITES_MAX
 from app.models.accounts.user import Credentials, NewUser, User
 
+#: Open pages of a user whose latest saves are remembered.
+SAVING_PAGES = 8
 INVITE_LIFE = dt.timedelta(days=14)
 
 
@@ -113,6 +115,10 @@ class AccountGateway:
                 user_id, name, email, keep_for=self._keep, limit=self._names, session=session
             )
         )
+
+    def claim_save(self, user_id: int, page: str, turn: int) -> bool:
+        """Note a save of a page as its latest; False if a later one of the same page came first."""
+        return self._users.claim_save(user_id, page, turn, SAVING_PAGES)
 
     def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
         """Store some preferences of a user, in the form of the preferences model; the others stay.

@@ -253,6 +253,20 @@ class UserMapper:
         self._users.update_one({"_id": user_id}, {"$set": stored})
 
     @translate_errors
+    def claim_save(self, user_id: int, page: str, turn: int, limit: int) -> bool:
+        """Note a save of a page as its latest; False if a later one of the same page is noted already.
+
+        The saves of ``limit`` pages are remembered. One update, because two saves may come at once.
+        """
+        came = {"saves": {"$elemMatch": {"page": page, "turn": {"$gte": turn}}}}
+        known: Doc = {"$ifNull": ["$saves", []]}
+        others = {"$filter": {"input": known, "cond": {"$ne": ["$$this.page", {"$literal": page}]}}}
+        save = {"page": {"$literal": page}, "turn": {"$literal": turn}}
+        saves = {"$slice": [{"$concatArrays": [others, [save]]}, -limit]}
+        done = self._users.update_one({"_id": user_id, "$nor": [came]}, [{"$set": {"saves": saves}}])
+        return bool(done.matched_count)
+
+    @translate_errors
     def add_media_site(self, user_id: int, site: str, limit: int) -> None:
         """Add a site to those whose recordings play without a question, as the last; keep ``limit`` sites.
 

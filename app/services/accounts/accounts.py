@@ -145,6 +145,16 @@ class AccountService:
             log.info("preferences_changed", user_id=actor.user_id, fields=sorted(checked))
         return self._user(actor).preferences
 
+    def claim_save(self, actor: Actor, page: str, turn: int) -> bool:
+        """Note a save of an open page as its latest; False if a later one came first, and this one is void.
+
+        Args:
+            page: a random name of the page as it was loaded.
+            turn: the number of the save in that page.
+        """
+        require_permission(actor, Permission.PREFERENCE_EDIT)
+        return self._accounts.claim_save(actor.user_id, page, turn)
+
     def undo_keys(self, actor: Actor) -> None:
         """Undo the actor's last change of keyboard shortcuts; a second call redoes the change."""
         require_permission(actor, Permission.PREFERENCE_EDIT)

@@ -32,6 +32,7 @@ from app.web import forms
 from app.web.context import get_actor, get_services, get_session, get_user, get_web
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
+from app.web.saving import SelfSaving, take_changes
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import takes_file
 from app.web.view import chart, i18n
@@ -54,7 +55,7 @@ _ICON_ERRORS = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedErr
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(SelfSaving):
     title: str = declare_text(max=512, default="")
     folder: tuple[int, ...] = ()
     #: Refused alone if it is too long.
@@ -186,25 +187,17 @@ def update_feed(feed_id: int) -> str | Response:
     """Change a feed's title, folders or view; on its page, each change is saved at once."""
     form, actor, services = forms.read_form(request, Edit), get_actor(), get_services()
     services.subscriptions.get(actor, feed_id)  # no folder for a feed that isn't theirs
-    services.subscriptions.update(
-        actor,
-        feed_id,
-        title=form.title,
-        folder_ids=tuple(dict.fromkeys(form.folder)),
-        hidden=form.hidden,
-        original=form.original,
-        notify=form.notify,
-        full_text=form.full_text,
-        reopen=form.reopen,
-        read_after=form.read_after,
-        keep_newest=form.keep_newest,
-    )
+    changes = take_changes(form)
+    view, name = changes.pop("view", ""), changes.pop("new_folder", "")
+    if "folder" in changes:
+        changes["folder_ids"] = tuple(dict.fromkeys(changes.pop("folder")))
+    services.subscriptions.update(actor, feed_id, **changes)
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
-    if form.view and form.view != services.stream_views.get(actor, ref, preferences).view:
-        services.stream_views.set(actor, ref, preferences, {"view": form.view})
+    if view and view != services.stream_views.get(actor, ref, preferences).view:
+        services.stream_views.set(actor, ref, preferences, {"view": view})
     # Last: a refused change leaves no new folder, and a refused folder prevents no other change.
     known = {folder.id for folder in services.folders.list_folders(actor)}
-    added = _add_folder(feed_id, form.new_folder)
+    added = _add_folder(feed_id, name)
     if get_fragment_id() != "saved":
         return _here(feed_id, _("Saved"))
     return render_page(

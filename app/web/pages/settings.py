@@ -21,6 +21,7 @@ from app.services.sharing.following import LINKS_MAX
 from app.web import forms
 from app.web.context import find_user, get_actor, get_services, get_session, get_web
 from app.web.forms import declare_text
+from app.web.saving import SelfSaving, take_changes
 from app.web.security.redirects import get_safe_next
 from app.web.security.sessions import allow_strangers, takes_file
 from app.web.view import i18n, zones
@@ -35,7 +36,7 @@ _SHOWN = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedError, Ra
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(SelfSaving):
     view: str = declare_text(max=16)
     density: str = declare_text(max=16)
     sort: str = declare_text(max=16)
@@ -53,12 +54,12 @@ class Reading:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Privacy:
+class Privacy(SelfSaving):
     images: str = declare_text(max=16)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Display:
+class Display(SelfSaving):
     theme: str = declare_text(max=8, one_of=THEMES)
     text_size: int
     font: str = declare_text(max=16)
@@ -105,7 +106,7 @@ class Sharing:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Notifications:
+class Notifications(SelfSaving):
     notify_follower: bool = False
     notify_request: bool = False
     notify_reshare: bool = False
@@ -268,16 +269,14 @@ def render_section(name: str, **values: object) -> str:
 @bp.post("/settings/reading")
 def save_reading() -> Response | str:
     """Save the reading settings."""
-    form = forms.read_form(request, Reading)
-    get_services().accounts.set_preferences(get_actor(), dataclasses.asdict(form))
+    get_services().accounts.set_preferences(get_actor(), take_changes(forms.read_form(request, Reading)))
     return _saved("reading")
 
 
 @bp.post("/settings/privacy")
 def save_privacy() -> Response | str:
     """Save the privacy settings."""
-    form = forms.read_form(request, Privacy)
-    get_services().accounts.set_preferences(get_actor(), dataclasses.asdict(form))
+    get_services().accounts.set_preferences(get_actor(), take_changes(forms.read_form(request, Privacy)))
     return _saved("privacy")
 
 
@@ -297,7 +296,7 @@ def show_notifications() -> str:
 @bp.post("/settings/notifications")
 def save_notifications() -> Response | str:
     """Save the notification settings."""
-    chosen = dataclasses.asdict(forms.read_form(request, Notifications))
+    chosen = take_changes(forms.read_form(request, Notifications))
     if get_services().push.disabled_reason is not None:
         # The page has no push switches then, so keep their values.
         chosen = {name: on for name, on in chosen.items() if not name.startswith("push_")}
@@ -309,14 +308,16 @@ def save_notifications() -> Response | str:
 def save_display() -> Response | str:
     """Save the display settings: the look for this device, the others for the account."""
     form = forms.read_form(request, Display)
-    changes = dataclasses.asdict(form)
-    del changes["theme"]
+    changes = take_changes(form)
+    theme = changes.pop("theme", None)
     before = _preferences()
     get_services().accounts.set_preferences(get_actor(), changes)
-    other = (form.language, form.time_zone, form.times) != (before.language, before.time_zone, before.times)
+    of_texts = ("language", "time_zone", "times")
+    other = any(name in changes and changes[name] != getattr(before, name) for name in of_texts)
     response = make_response(_saved("display", anew=other))
-    keep_typography(response, {name: changes[name] for name in FIELDS})
-    return keep_choice(response, THEME_COOKIE, form.theme)
+    if look := {name: changes[name] for name in FIELDS if name in changes}:
+        keep_typography(response, look)
+    return keep_choice(response, THEME_COOKIE, theme) if theme else response
 
 
 def _preferences() -> Preferences:

@@ -7,5 +7,3 @@ for (const link of document.querySelectorAll(".actions .menu-box a")) {
   });
 }
 watch(document.getElementById("edit"));
-// What is typed now isn't saved yet.
-document.getElementById("edit").addEventListener("input", () => document.getElementById("saved").replaceChildren());

@@ -11,7 +11,7 @@ async function look(changes) {
   const { stream: name } = list.pane().dataset;
   const box = document.getElementById("rows");
   try {
-    say((await post("/read/view", { stream: name, ...changes })).text);
+    say((await post("/read/view", { stream: name, ...changes }, true)).text);
   } catch (failure) {
     return toast(failure.message);
   }

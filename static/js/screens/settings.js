@@ -2,7 +2,7 @@
 import { bindCopies } from "../copying.js";
 import { show } from "../look-form.js";
 import { offline } from "../net.js";
-import { watch } from "../saving.js";
+import { watch, watchList } from "../saving.js";
 import { say, toast } from "../toast.js";
 
 const form = document.querySelector("form[data-preview]");
@@ -13,9 +13,10 @@ for (const one of document.querySelectorAll("form[hx-target='#saved']")) watch(o
 for (const one of document.querySelectorAll(".section form")) {
   one.addEventListener("input", () => {
     one.classList.add("changed");
-    one.querySelector("#saved")?.replaceChildren();
+    if (!one.matches("[hx-target='#saved']")) one.querySelector("#saved")?.replaceChildren();
   });
 }
+for (const list of document.querySelectorAll(".section [id$='-list']")) watchList(list);
 
 // A question that opens below the window's edge comes into sight.
 addEventListener("toggle", ({ target }) => target.matches?.(".ask[open]") && target.scrollIntoView({ block: "nearest" }), true);

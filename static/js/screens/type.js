@@ -20,6 +20,7 @@ const below = matchMedia("(max-width: 599px)");
 
 // One request at a time; changes made meanwhile go together with the next one.
 let unsent = null;
+let flying = null;
 let sending = false;
 async function save(changes) {
   unsent = { ...unsent, ...changes };
@@ -27,18 +28,33 @@ async function save(changes) {
   sending = true;
   try {
     while (unsent) {
-      const fields = unsent;
+      flying = unsent;
       unsent = null;
-      await post("/settings/look", fields, true);
+      await post("/settings/look", flying, true);
     }
     tell(t("Saved"));
   } catch (failure) {
-    unsent = null;
-    toast(failure.message);
+    unsent = { ...flying, ...unsent };
+    retry(failure);
   } finally {
+    flying = null;
     sending = false;
   }
 }
+
+// What the server refused is no good a second time.
+function retry({ status, message }) {
+  const box = toast(t("Couldn't save your change. {reason}", { reason: message }));
+  if (status === 400) return void (unsent = null);
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = t("Try again");
+  button.addEventListener("click", () => (box.remove(), save({})));
+  box.append(button);
+}
+
+// Who leaves meanwhile sends the rest.
+addEventListener("pagehide", () => unsent && post("/settings/look", { ...flying, ...unsent }, true).catch(() => {}));
 
 function tell(text) {
   const place = box.querySelector(".saved");

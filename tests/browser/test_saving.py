@@ -1,0 +1,196 @@
+"""Pages that save each change at once: what waits when the page is left, and what didn't get through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import Preferences
+from tests.browser.conftest import Site, log_in
+from tests.browser.test_list_rules import subscribe
+from tests.support.reader import add_user
+
+Visit = Callable[..., Page]
+Eventually = Callable[..., object]
+Leave = Callable[[Page], object]
+WAYS: dict[str, Leave] = {
+    "link": lambda page: (
+        page.get_by_role("link", name="Subscriptions")
+        .or_(page.get_by_role("link", name="Display and language"))
+        .first.click()
+    ),
+    "back": lambda page: page.go_back(),
+    "reload": lambda page: page.reload(),
+    "tab closed": lambda page: page.close(),
+}
+
+
+@pytest.fixture
+def ann(site: Site) -> Actor:
+    return add_user(site.services)
+
+
+@pytest.fixture(params=WAYS.values(), ids=WAYS.keys())
+def leave(request: pytest.FixtureRequest) -> Leave:
+    return request.param  # type: ignore[no-any-return]
+
+
+def hold(page: Page, pattern: str) -> list[Route]:
+    """Hold the next request back."""
+    held: list[Route] = []
+    page.route(pattern, lambda route: held.append(route), times=1)
+    return held
+
+
+def find_preferences(site: Site, actor: Actor) -> Preferences:
+    user = site.services.gateways.accounts.find_user(actor.user_id)
+    assert user
+    return user.preferences
+
+
+def test_what_waits_behind_a_change_of_a_feed_is_saved_when_the_page_is_left(
+    site: Site, visit: Visit, ann: Actor, leave: Leave, eventually: Eventually
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True)
+    page.goto(f"/feeds/{feed_id}")
+    held = hold(page, "**/edit")
+    with page.expect_request("**/edit"):
+        page.get_by_role("switch", name="Hide from").check()
+    page.get_by_label("Entries to show").select_option("25")
+    page.get_by_role("switch", name="Notify").check()
+    page.get_by_role("switch", name="Hide from").uncheck()
+    # Typed, and the field not left.
+    page.get_by_label("Name", exact=True).fill("My favourite")
+    leave(page)
+
+    def is_saved() -> bool:
+        mine = site.services.subscriptions.get(ann, feed_id)
+        return (mine.title, mine.keep_newest, mine.notify, mine.muted) == ("My favourite", 25, True, False)
+
+    eventually(is_saved, message="what waited was lost")
+    assert held
+
+
+def test_what_waits_behind_a_setting_is_saved_when_the_page_is_left(
+    site: Site, visit: Visit, ann: Actor, leave: Leave, eventually: Eventually
+) -> None:
+    page = visit(login="ann", routes=True)
+    page.goto("/settings/reading")
+    hold(page, "**/settings/reading")
+    with page.expect_request("**/settings/reading"):
+        page.get_by_text("Compact", exact=True).click()
+    page.get_by_text("Cards", exact=True).click()
+    page.get_by_role("switch", name="Mark as read while scrolling").check()
+    leave(page)
+
+    def is_saved() -> bool:
+        mine = find_preferences(site, ann)
+        return (mine.density, mine.mark_on_scroll) == ("card", True)
+
+    eventually(is_saved, message="what waited was lost")
+
+
+def test_a_tab_in_the_background_has_saved_what_waited_but_no_half_typed_folder(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True)
+    page.goto(f"/feeds/{feed_id}")
+    held = hold(page, "**/edit")
+    with page.expect_request("**/edit"):
+        page.get_by_role("switch", name="Hide from").check()
+    page.get_by_role("switch", name="Notify").check()
+    page.locator(".pick > summary").click()
+    page.get_by_label("New folder").fill("Mi")
+    page.evaluate("""() => {
+        Object.defineProperty(document, "hidden", { value: true, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }""")
+    eventually(lambda: site.services.subscriptions.get(ann, feed_id).notify, message="it isn't saved")
+    assert not site.services.folders.list_folders(ann)
+    held[0].continue_()
+    expect(page.get_by_label("New folder")).to_have_value("Mi")
+    page.get_by_label("New folder").press("Enter")
+    expect(page.locator("#folders-chosen")).to_have_text("Mi")
+    mine = site.services.subscriptions.get(ann, feed_id)
+    assert (mine.muted, mine.notify) == (True, True)
+
+
+def test_a_page_saves_only_what_was_changed_in_it(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    page.goto("/settings/reading")
+    site.services.accounts.set_preferences(ann, {"density": "card", "stories": False})
+    page.get_by_role("switch", name="Mark as read while scrolling").check()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    mine = find_preferences(site, ann)
+    assert (mine.mark_on_scroll, mine.density, mine.stories) == (True, "card", False)
+
+
+@pytest.mark.parametrize("status", [0, 503, 429])
+def test_a_change_that_did_not_get_through_stays_and_is_tried_again(
+    site: Site, visit: Visit, ann: Actor, status: int
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True, expect=str(status or "Failed to fetch"))
+    page.goto(f"/feeds/{feed_id}")
+    page.route(
+        "**/edit",
+        lambda route: route.fulfill(status=status, body="") if status else route.abort(),
+        times=1,
+    )
+    name = page.get_by_label("Name", exact=True)
+    name.fill("My favourite")
+    name.press("Tab")
+    again = page.locator("#saved").get_by_role("button", name="Try again")
+    expect(again).to_be_in_viewport()
+    expect(page.locator("#saved")).to_contain_text("Can't reach the server")
+    expect(page.locator(".toast")).to_have_count(0)
+    expect(name).to_have_value("My favourite")
+    # Leaving asks first.
+    asked: list[str] = []
+    page.once("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    page.evaluate("location.assign('/read/all')")
+    page.wait_for_function("document.readyState === 'complete'")
+    assert asked == ["beforeunload"]
+    again.click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    assert site.services.subscriptions.get(ann, feed_id).title == "My favourite"
+
+
+def test_a_change_after_the_session_has_ended_is_saved_after_the_next_login(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    bob = add_user(site.services, "bob")
+    subscribe(site, bob, 1)
+    page = visit(login="ann", expect="40")
+    page.goto(f"/feeds/{feed_id}")
+    page.context.clear_cookies()
+    name = page.get_by_label("Name", exact=True)
+    name.fill("My favourite")
+    name.press("Tab")
+    place = page.locator("#saved")
+    expect(place).to_contain_text("Log in first.")
+    expect(place.get_by_role("link", name="Log in")).to_have_attribute("target", "_blank")
+    other = page.context.new_page()
+    # Another person's session gets nothing of it.
+    log_in(other, "bob")
+    posts: list[str] = []
+    page.on("request", lambda request: posts.append(request.url) if request.method == "POST" else None)
+    with page.expect_response(f"**/feeds/{feed_id}"):
+        place.get_by_role("button", name="Try again").click()
+    expect(place).to_contain_text("This page has expired.")
+    page.evaluate("async () => { await fetch('/healthz'); await fetch('/healthz'); }")
+    assert len([url for url in posts if url.endswith("/edit")]) == 1
+    expect(name).to_have_value("My favourite")
+    page.context.clear_cookies()
+    log_in(other, "ann")
+    other.close()
+    place.get_by_role("button", name="Try again").click()
+    expect(place).to_have_text("Saved")
+    assert site.services.subscriptions.get(ann, feed_id).title == "My favourite"
+    assert not site.services.subscriptions.get(bob, feed_id).title
