@@ -19,6 +19,7 @@ URL = "https://one.example/feed"
 TITLE = "A headline of ordinary length, which takes two lines of a text"
 FEED = f"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel><title>Feed one</title>
 <item><title>{TITLE}</title><link>https://one.example/1</link><guid>1</guid>
+<comments>https://one.example/1#comments</comments>
 <dc:creator>urdu@one.example</dc:creator>
 <pubDate>Tue, 05 Mar 2024 10:00:00 GMT</pubDate>
 <description>&lt;p&gt;{"Text of one. " * 200}&lt;/p&gt;</description></item>
@@ -53,6 +54,22 @@ def test_the_text_begins_near_the_top(visit: Visit, ann: Actor, size: tuple[int,
     assert box
     assert box["y"] <= most
     assert "@" not in page.locator("#article header").inner_text()
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar"])
+def test_the_foot_is_one_row_beside_a_list(visit: Visit, ann: Actor, site: Site, language: str) -> None:
+    site.services.accounts.set_preferences(ann, {"language": language})
+    page = visit(login="ann", language=language)
+    _open(page)
+    site_link = page.locator("#article footer [rel] > span").first
+    for more in ("", "long-name." * 9):
+        site_link.evaluate("(link, more) => link.append(more)", more)
+        tops = page.locator("#article footer > :visible").evaluate_all(
+            "(all) => all.map((one) => Math.round(one.getBoundingClientRect().top))"
+        )
+        assert len(tops) == 4
+        assert len(set(tops)) == 1
+        assert page.locator("#article footer").evaluate("(foot) => foot.scrollWidth <= foot.clientWidth")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -86,6 +86,31 @@ def _show(page: Page, filled: demo.Demo) -> Iterator[Screen]:
                 yield screen
 
 
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_what_unfolds_has_our_chevron(site: Site, visit: Visit, language: str) -> None:
+    filled = demo.fill(site.services)
+    site.services.accounts.set_preferences(filled.ann, {"language": language})
+    page = visit(login="ann", language=language)
+    for path in (
+        f"/feeds/{next(iter(filled.feeds.values()))}",
+        "/settings/statistics",
+        "/settings/account",
+        "/people",
+    ):
+        page.goto(path)
+        folds = page.locator("main summary:not([class], :has(svg))")
+        looks = folds.evaluate_all(
+            """(all) => all.map((one) => [getComputedStyle(one).listStyleType,
+                getComputedStyle(one, "::before").inlineSize, getComputedStyle(one, "::before").rotate])"""
+        )
+        assert looks, path
+        assert {tuple(look[:2]) for look in looks} == {("none", "8px")}
+        assert {look[2] for look in looks} <= {"-45deg", "45deg"}
+        shut = page.locator("main details:not([open]) > summary:not([class], :has(svg))").first
+        turn = shut.evaluate("(one) => getComputedStyle(one, '::before').rotate")
+        assert turn == ("45deg" if language == "ar" else "-45deg")
+
+
 @pytest.mark.long
 def test_pages_have_one_place_for_titles_one_width_of_forms_and_ask_before_they_delete(
     site: Site, visit: Visit

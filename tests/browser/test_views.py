@@ -154,6 +154,8 @@ def test_unread_only_keeps_what_is_read_until_one_returns(
     page.goto(page.url.partition("?")[0])
     caught_up = page.locator(".pane-list .empty")
     expect(caught_up.get_by_role("heading")).to_have_text("All caught up")
+    widths = caught_up.locator(".btn:visible").evaluate_all("(all) => all.map((one) => one.offsetWidth)")
+    assert len(set(widths)) == 1
     expect(page.locator("#rows .row")).to_have_count(0)
     # No key would open anything here; another one goes on.
     expect(page.locator("#article")).to_contain_text("Nothing left to read here")

@@ -92,6 +92,34 @@ def test_patterns_that_cost_too_much_are_refused(text: str) -> None:
         Pattern(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "sample", "found"),
+    [
+        ("colou?r", "The Colour of it", "Colour"),
+        (r"\d+", "v123 and 45", "123"),
+        ("foo.*bar", "a foo or a bar or bar.", "foo or a bar or bar"),
+        (r"\bart\b", "artful art", "art"),
+        ("^the", "the other the", "the"),
+        ("end$", "end of the end", "end"),
+        ("x|why", "oh why", "why"),
+        ("zebra", "none", None),
+        ("x*", "none", None),
+        ("a+b", "caab", "aab"),
+    ],
+)
+def test_a_pattern_tells_where_it_matches(text: str, sample: str, found: str | None) -> None:
+    span = Pattern(text).find_span(sample)
+    assert (sample[slice(*span)] if span else None) == found
+
+
+def test_the_place_of_a_match_takes_a_few_runs_in_any_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = list[int]()
+    plain = Pattern._iter_ends
+    monkeypatch.setattr(Pattern, "_iter_ends", lambda *args, **rest: runs.append(1) or plain(*args, **rest))
+    assert Pattern(".*x.*").find_span("a" * 1900 + "x" + "a" * 900)
+    assert len(runs) <= 30
+
+
 def test_an_empty_group_is_repeated_once() -> None:
     pattern = Pattern("(?:(?:(?:){90}){90}){90}a")
     assert pattern.is_in("xa")

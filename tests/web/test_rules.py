@@ -15,6 +15,7 @@ from app.bootstrap.services import Services
 from app.gateways.reading import rules as rules_gateway
 from app.models.accounts.actor import Actor
 from app.models.reading.rules import Rule
+from app.web.view import highlight
 from tests.reading.test_rules import URL, bring, subscribe
 from tests.support.reader import pull, rss
 from tests.web.conftest import Visitor
@@ -122,6 +123,29 @@ def test_a_preview_ends_in_time_and_says_how_many_entries_it_tried(
     assert "3 of your last 3 entries" in ann.post("/settings/rules", form).text
     monkeypatch.setattr(rules_gateway, "PREVIEW_SECONDS", -1.0)
     assert "1 of your last 1 entries" in ann.post("/settings/rules", form).text
+
+
+def test_a_preview_marks_what_a_regular_expression_matched(
+    ann: Visitor, actor: Actor, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = "https://one.example/feed"
+    feed_id = services.subscriptions.subscribe(actor, url).subscription.feed_id
+    item = "<item><title>Chess & more</title><guid>1</guid><author>Jo Quill</author></item>"
+    item = item.replace("&", "&amp;").replace("<guid>", "<link>https://one.example/big-news</link><guid>")
+    feed = f"<rss version='2.0'><channel><title>One</title>{item}</channel></rss>"
+    pull(services, [feed_id], {url: feed.encode()})
+    for query, shown in (
+        ("title:/s+.&/", "Che<mark>ss &amp;</mark> more"),
+        ("/qu?i/", "· <bdi>Jo <mark>Qui</mark>ll</bdi>"),
+        ("url:/big-.*s/", "https://one.example/<mark>big-news</mark>"),
+    ):
+        page = ann.post("/settings/rules", {"query": query, "read": "1", "do": "preview"}).text
+        assert shown in page.partition('id="preview"')[2], query
+        assert page.partition('id="preview"')[2].count("<mark>") == 1
+    monkeypatch.setattr(highlight, "PATTERN_SECONDS", -1.0)
+    page = ann.post("/settings/rules", {"query": "/qu?i/", "read": "1", "do": "preview"}).text
+    assert "Chess &amp; more" in page
+    assert "<mark>" not in page
 
 
 def test_lists_leave_out_hidden_entries_and_show_highlighted_ones(

@@ -41,7 +41,8 @@ ACTIONS = ("read", "star", "hide", "highlight", "notify", "full_text")
 COUNTED_DAYS = 30
 #: Most regular expressions of a condition.
 PATTERNS_MAX = 4
-_FIELDS = ("title", "author", "url")
+#: What a regular expression can look at.
+PATTERN_FIELDS = ("title", "author", "url")
 _PATTERN = re.compile(r"(?<!\S)(-?)(?:(title|author|url):)?/((?:[^/\\]|\\.)+)/(?!\S)", re.IGNORECASE)
 _MORE = re.compile(r"(?<!\S)(-?)(lang|url|longer):(\"[^\"]*\"|\S*)", re.IGNORECASE)
 #: What looks like a regular expression but isn't one; phrases are skipped.
@@ -307,7 +308,7 @@ class RuleEntry:
         """Return whether a part of it matches a regular expression."""
         pattern = compile_pattern(one.pattern)
         parts = {"title": self.document.title, "author": self.document.author, "url": self.url}
-        return any(pattern.is_in(parts[name]) for name in ([one.where] if one.where else _FIELDS))
+        return any(pattern.is_in(parts[name]) for name in ([one.where] if one.where else PATTERN_FIELDS))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

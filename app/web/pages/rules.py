@@ -21,6 +21,7 @@ from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
 from app.web.pages.settings import render_section
 from app.web.security.sessions import takes_file
+from app.web.view.highlight import LimitedPatterns
 from app.web.view.render import render_page
 
 bp = Blueprint("rules", __name__)
@@ -177,6 +178,7 @@ def _editor(
     start: Start | None = None,
 ) -> str:
     folders, feeds = _find_scopes()
+    condition = parse_condition(rule.query) if preview else None
     chosen = {f"{_FEED}{i}" for i in rule.feeds} | {f"{_FOLDER}{i}" for i in rule.folders}
     return render_page(
         "pages/settings/rule.html",
@@ -189,7 +191,8 @@ def _editor(
         targets=get_services().sending.list_targets(get_actor()),
         lost=sorted(chosen - {one.value for one in (*folders, *feeds)}),
         preview=preview,
-        search=SearchSummary(parse_condition(rule.query).query.terms, ()) if preview else None,
+        search=SearchSummary(condition.query.terms, ()) if condition else None,
+        patterns=LimitedPatterns(condition.patterns) if condition and condition.patterns else (),
         error=error,
         like=like,
         start=start,

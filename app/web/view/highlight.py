@@ -2,29 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+import time
+from collections.abc import Iterable, Iterator, Sequence
 
 from flask_babel import gettext as _
 from markupsafe import Markup
 
+from app.models.reading.patterns import compile_pattern
+from app.models.reading.rules import PATTERN_FIELDS, PatternFilter
 from app.models.reading.search import NoteReason, QueryNote, Term, TermField, is_at
 from app.models.reading.stream import SearchSummary, StreamKind, StreamRef
 from app.models.reading.tokenizer import find_word_spans
 from app.web.view.heading import format_author
 
+#: Seconds for which the texts of a page are marked with regular expressions.
+PATTERN_SECONDS = 0.5
 
-def highlight_terms(text: str, search: SearchSummary | None, where: str = "") -> str:
-    """Return a text with the search terms in ``<mark>``; everything else is escaped.
+
+class LimitedPatterns:
+    """Regular expressions that mark the texts of a page for a limited time; later texts stay unmarked."""
+
+    def __init__(self, patterns: Sequence[PatternFilter]) -> None:
+        self._patterns, self._end = patterns, time.monotonic() + PATTERN_SECONDS
+
+    def __iter__(self) -> Iterator[PatternFilter]:
+        return iter(self._patterns if time.monotonic() < self._end else ())
+
+
+def highlight_terms(
+    text: str, search: SearchSummary | None, where: str = "", patterns: Iterable[PatternFilter] = ()
+) -> str:
+    """Return a text with what was searched for in ``<mark>``; everything else is escaped.
 
     Args:
         text: The text to mark.
-        search: The search; None: return the text unchanged.
-        where: The field of this text, as in :class:`TermField`.
+        search: The search; without one, and without patterns, the text is returned unchanged.
+        where: The field of this text, as in :class:`TermField`, or ``url``.
+        patterns: The regular expressions of a rule; each marks one match.
     """
-    if not search or not search.terms or not text:
+    terms = search.terms if search else ()
+    if not text or not (terms or patterns):
         return text
     parts, last = [], 0
-    for begin, end in _joined(_found(text, search.terms, where)):
+    spans = itertools.chain(_found(text, terms, where), _find_patterns(text, patterns, where))
+    for begin, end in _joined(spans):
         parts += [text[last:begin], Markup("<mark>{}</mark>").format(text[begin:end])]
         last = end
     return Markup("").join([*parts, text[last:]])
@@ -59,6 +81,14 @@ def _found(text: str, terms: Sequence[Term], where: str) -> Iterator[tuple[int, 
             for at in range(len(places) - size + 1):
                 if is_at(term, [word for _, _, word in places[at : at + size]]):
                     yield places[at][0], places[at + size - 1][1]
+
+
+def _find_patterns(text: str, patterns: Iterable[PatternFilter], where: str) -> Iterator[tuple[int, int]]:
+    for one in patterns:
+        if one.wanted and where in PATTERN_FIELDS and one.where in ("", where):
+            span = compile_pattern(one.pattern).find_span(text)
+            if span:
+                yield span
 
 
 def _joined(found: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
