@@ -663,6 +663,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("you-menu", "/read/all", _you_menu, covers="#tree nav", wide=True),
     Screen("share-target", "/share-target?title=Old+roofs+of+Kyoto&url=https%3A%2F%2Fspoon.example%2Froofs"),
     Screen("notes", _noted, _calm),
+    Screen("notes-list", "/read/notes"),
     Screen("save", "/save"),
     Screen("save-page", "/save?title=Old+roofs&url=https%3A%2F%2Fspoon.example%2Froofs&text=They+curve."),
     Screen("settings", "/settings"),

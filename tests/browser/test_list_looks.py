@@ -470,6 +470,29 @@ def test_a_letter_keeps_its_distance_from_the_name_in_a_page_from_right_to_left(
     assert letter["left"] - name["right"] >= 5
 
 
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_what_stands_beside_the_name_of_a_feed_tells_something(
+    site: Site, visit: Visit, size: tuple[int, int]
+) -> None:
+    demo.fill(site.services)
+    page = visit(login="ann", size=size)
+    page.goto("/read/starred")
+    lines = page.locator("#rows .row p:has(.tag)")
+    shown = lines.evaluate_all("""(lines) => lines.flatMap((line) => {
+      const end = line.getBoundingClientRect().bottom;
+      const parts = [...line.querySelectorAll(".tag, .text")];
+      return parts.filter((part) => part.getBoundingClientRect().top < end - 6)
+        .map((part) => [part.offsetWidth, part.scrollWidth <= part.clientWidth]);
+    })""")
+    assert shown
+    assert all(width >= 48 or is_whole for width, is_whole in shown)
+    for path in ("/read/starred", "/read/starred?density=card", "/search?q=is:starred"):
+        page.goto(path)
+        line = page.locator("#rows .row p:has(.tag)").first
+        icon, name = edges(line.locator(".av")), edges(line.locator(".src"))
+        assert name["left"] - icon["right"] >= 5, path
+
+
 def test_a_highlighted_row_shows_whether_it_is_read(site: Site, visit: Visit) -> None:
     filled = demo.fill(site.services)
     page = visit(login="ann")
