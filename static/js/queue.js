@@ -60,7 +60,9 @@ async function flush(keepalive) {
     for (const value of [true, false]) {
       const keys = [...waiting.keys()].filter((key) => key.startsWith(kind) && waiting.get(key) === value);
       for (let at = 0; at < keys.length; at += most) {
-        if (!(await deliver(kind, keys.slice(at, at + most), value, keepalive))) return away();
+        const sent = deliver(kind, keys.slice(at, at + most), value, keepalive);
+        // A page that is left waits for no answer.
+        if (!keepalive && !(await sent)) return away();
       }
     }
   }

@@ -183,6 +183,13 @@ def _rule_menu(page: Page) -> None:
     page.locator("#rules .menu > summary").first.click()
 
 
+def _unsaved(page: Page) -> None:
+    page.route("**/edit", lambda route: route.fulfill(status=429, body=""))
+    page.get_by_role("switch", name="Hide from").click()
+    expect(page.locator("#saved button")).to_be_visible()
+    page.unroute("**/edit")
+
+
 def _service_refused(page: Page) -> None:
     page.locator("#f-kind").select_option("gotify")
     page.locator("#f-address").fill("https://push.example.org")
@@ -633,6 +640,12 @@ SCREENS: tuple[Screen, ...] = (
     Screen("page-lists", _list_page, _lists_shown),
     Screen("page-point", _list_page, _pointed),
     Screen("feed", lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}"),
+    Screen(
+        "feed-unsaved",
+        lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}",
+        _unsaved,
+        expect="429",
+    ),
     Screen(
         "feed-paused",
         lambda demo: f"/feeds/{demo.feeds['restofworld.org-e04770']}",

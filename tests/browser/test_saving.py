@@ -194,3 +194,52 @@ def test_a_change_after_the_session_has_ended_is_saved_after_the_next_login(
     expect(place).to_have_text("Saved")
     assert site.services.subscriptions.get(ann, feed_id).title == "My favourite"
     assert not site.services.subscriptions.get(bob, feed_id).title
+
+
+def test_why_a_change_is_not_saved_fits_on_a_phone(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True, expect="503", size=(390, 844))
+    page.goto(f"/feeds/{feed_id}")
+    page.route("**/edit", lambda route: route.fulfill(status=503, body=""))
+    page.get_by_role("switch", name="Hide from").check()
+    words = page.locator("#saved .bad")
+    expect(words.get_by_role("button")).to_be_in_viewport()
+    assert words.evaluate(
+        "(box) => box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth"
+    )
+
+
+def test_a_look_that_waits_is_saved_when_the_page_is_left(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True)
+    held = hold(page, "**/settings/look")
+    with page.expect_request("**/settings/look"):
+        page.keyboard.press("=")
+    page.keyboard.press("=")
+    page.close()
+    eventually(lambda: find_preferences(site, ann).text_size == 20, message="what waited was lost")
+    assert held
+
+
+def test_marks_and_stars_that_wait_are_sent_when_the_page_is_left(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", routes=True)
+    held = hold(page, "**/entries/mark")
+    with page.expect_request("**/entries/mark"):
+        page.locator("#rows .row h2 a").first.click()
+    expect(page.locator("#entry-title")).to_be_visible()
+    page.keyboard.press("s")
+    page.keyboard.press("j")
+    expect(page.locator("#rows .is-read")).to_have_count(2)
+    page.close()
+
+    def is_sent() -> bool:
+        unread = site.services.sync.list_unread_ids(ann)
+        return (len(unread), len(site.services.sync.list_starred_ids(ann))) == (1, 1)
+
+    eventually(is_sent, message="what waited was lost")
+    assert held
