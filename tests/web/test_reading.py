@@ -484,9 +484,11 @@ def test_pictures_that_came_beside_a_text_are_seen_with_it(
 @pytest.mark.parametrize(
     ("replies", "label"),
     [
-        ({"url": "https://site.example/item?id=1", "total": 1234}, "Comments at site.example (1,234)"),
-        ({"url": "https://site.example/item?id=1"}, "Comments at site.example"),
-        ({"url": "https://site.example/item?id=1", "total": 0}, "Comments at site.example"),
+        # The link to the page names the host already.
+        ({"url": "https://site.example/item?id=1", "total": 1234}, "Comments (1,234)"),
+        ({"url": "https://site.example/item?id=1"}, "Comments"),
+        ({"url": "https://talk.example/item?id=1", "total": 1234}, "Comments at talk.example (1,234)"),
+        ({"url": "https://talk.example/item?id=1", "total": 0}, "Comments at talk.example"),
     ],
 )
 def test_comments_at_the_site_are_a_link(
