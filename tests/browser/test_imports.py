@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from app import clock
 from app.models.imports.imports import Import
 from tests.browser.conftest import PHONE, Site, shot
 from tests.imports import archives
 from tests.imports.test_archive_files import uploaded
 from tests.imports.test_imports import Pulling, feeds, listed, run
+from tests.support import importing
 from tests.support.reader import add_user, elsewhere
 
 LIST = listed(
@@ -156,3 +159,27 @@ def test_page_of_an_archive_becomes_its_preview(visit: Callable[..., Page], site
     )
     expect(page.locator(".start .primary")).to_have_text("Import 1 feed")
     expect(page.locator(".tally").last).to_contain_text("entry or saved page")
+
+
+def test_a_server_is_tried_again_by_hand_and_the_page_follows(visit: Callable[..., Page], site: Site) -> None:
+    one = importing.reading(site.services, add_user(site.services))
+    page = visit(login="ann")
+    page.goto(f"/imports/{one.id}")
+    page.get_by_role("button", name="Try now").click()
+    expect(page.get_by_text("Eventr is trying again now.")).to_be_visible()
+    expect(page.get_by_role("button", name="Try now")).to_be_hidden()
+
+    def fail() -> None:
+        """Do as a run whose request fails."""
+        pulls, now = site.services.gateways.pulled_imports, clock.now()
+        begun = pulls.begin_run(one.user_id, one.id, "again", now)
+        assert begun is not None
+        later = pulls.put_off(begun, "timeout", now + dt.timedelta(minutes=9), now)
+        assert later is not None
+        site.services.events.notify_progress(one.user_id, one.id, later.build_report(now))
+
+    elsewhere(fail)
+    expect(page.get_by_role("button", name="Try now")).to_be_visible()
+    page.get_by_role("link", name="Change the address").click()
+    expect(page.locator("#f-address")).to_have_value("https://rss.example.org")
+    expect(page.locator("#f-secret")).to_have_value("")
