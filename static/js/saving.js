@@ -28,7 +28,7 @@ export function watch(form, changed = () => {}) {
   let kept = choices(form);
   let saved = read(form);
   let done = 0; // the turn of what is saved
-  let flying = null; // what was sent and not answered
+  let flying = null; // what was sent when the page was left, and isn't answered
   let failed = false;
   let left = false;
   let renewed = false;
@@ -85,6 +85,7 @@ export function watch(form, changed = () => {}) {
 
   const submit = () => htmx.trigger(form, "submit");
 
+  // What is on its way is sent again, because it may end with the page.
   // A folder whose name is being typed is left for later where the page may come back.
   function leave(whole) {
     const out = refused();
@@ -112,7 +113,6 @@ export function watch(form, changed = () => {}) {
     sent.set(ctx, complete(ctx.request.body, refused()));
     ctx.request.keepalive = true;
   });
-  form.addEventListener("htmx:before:request", ({ detail: { ctx } }) => (flying = JSON.stringify([...sent.get(ctx).values])));
   form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
     sent.get(ctx).later = differ(read(form), sent.get(ctx).values);
     flying = null;
@@ -157,7 +157,7 @@ export function watch(form, changed = () => {}) {
 }
 
 // Lists that are fetched again after each change, one after the other: what waits for its turn when the page is left
-// is sent then.
+// is sent then, without the signal that ends with the page.
 export function watchList(list) {
   const waiting = new Set();
   list.addEventListener("htmx:config:request", ({ detail: { ctx } }) => {
@@ -166,7 +166,7 @@ export function watchList(list) {
   });
   for (const end of ["before:request", "finally:request"]) list.addEventListener(`htmx:${end}`, ({ detail: { ctx } }) => waiting.delete(ctx));
   addEventListener("pagehide", () => {
-    for (const { request } of waiting) fetch(request.action, { ...request, keepalive: true }).catch(() => {});
+    for (const { request } of waiting) fetch(request.action, { ...request, signal: null }).catch(() => {});
     waiting.clear();
   });
 }

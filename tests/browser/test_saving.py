@@ -9,6 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import Preferences
+from app.models.reading.rules import Rule
 from tests.browser.conftest import Site, log_in
 from tests.browser.test_list_rules import subscribe
 from tests.support.reader import add_user
@@ -24,7 +25,7 @@ WAYS: dict[str, Leave] = {
     ),
     "back": lambda page: page.go_back(),
     "reload": lambda page: page.reload(),
-    "tab closed": lambda page: page.close(),
+    "another site": lambda page: page.goto("about:blank"),
 }
 
 
@@ -92,6 +93,18 @@ def test_what_waits_behind_a_setting_is_saved_when_the_page_is_left(
         return (mine.density, mine.mark_on_scroll) == ("card", True)
 
     eventually(is_saved, message="what waited was lost")
+
+
+def test_a_change_that_is_on_its_way_is_saved_when_the_page_is_left(
+    site: Site, visit: Visit, ann: Actor, leave: Leave, eventually: Eventually
+) -> None:
+    page = visit(login="ann", routes=True)
+    page.goto("/settings/privacy")
+    hold(page, "**/settings/privacy")
+    with page.expect_request("**/settings/privacy"):
+        page.get_by_text("No pictures", exact=True).click()
+    leave(page)
+    eventually(lambda: find_preferences(site, ann).images == "none", message="it was lost")
 
 
 def test_a_tab_in_the_background_has_saved_what_waited_but_no_half_typed_folder(
@@ -218,7 +231,7 @@ def test_a_look_that_waits_is_saved_when_the_page_is_left(
     with page.expect_request("**/settings/look"):
         page.keyboard.press("=")
     page.keyboard.press("=")
-    page.close()
+    page.goto("about:blank")
     eventually(lambda: find_preferences(site, ann).text_size == 20, message="what waited was lost")
     assert held
 
@@ -235,11 +248,32 @@ def test_marks_and_stars_that_wait_are_sent_when_the_page_is_left(
     page.keyboard.press("s")
     page.keyboard.press("j")
     expect(page.locator("#rows .is-read")).to_have_count(2)
-    page.close()
+    page.goto("about:blank")
 
     def is_sent() -> bool:
         unread = site.services.sync.list_unread_ids(ann)
         return (len(unread), len(site.services.sync.list_starred_ids(ann))) == (1, 1)
+
+    eventually(is_sent, message="what waited was lost")
+    assert held
+
+
+def test_a_switch_of_a_list_that_waits_is_sent_when_the_page_is_left(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    for name in ("Red", "Blue"):
+        site.services.rules.save(ann, Rule(0, name, f"title:{name}", hide=True))
+    page = visit(login="ann", routes=True)
+    page.goto("/settings/rules")
+    held = hold(page, "**/switch")
+    with page.expect_request("**/switch"):
+        page.get_by_role("switch", name="Red").click()
+    page.get_by_role("switch", name="Blue").click()
+    page.goto("about:blank")
+
+    def is_sent() -> bool:
+        enabled = {rule.name: rule.enabled for rule in site.services.rules.list_rules(ann).rules}
+        return not enabled["Blue"]
 
     eventually(is_sent, message="what waited was lost")
     assert held
