@@ -120,6 +120,9 @@ def _serve(
         # Without a worker: the browser gets pictures of entries, drawn below.
         images="direct",
     )
+    # Jobs of the look before are about feeds that this one has not.
+    with redis.Redis.from_url(running.redis_url) as client:
+        client.flushall()
     with contextlib.closing(bootstrap.build(settings)) as services:
         services.migrate()
         filled = fill(services)
