@@ -331,6 +331,52 @@ def test_an_attempt_that_died_is_made_again_with_the_same_id(services: Services,
     assert _states(services, ann) == [DeliveryState.SENT]
 
 
+@pytest.mark.parametrize("status", [200, 503])
+def test_a_new_secret_doesnt_send_again_what_is_being_sent(
+    services: Services, now: Clock, status: int
+) -> None:
+    ann = add_user(services)
+    feed_id = _subscribe(services, ann, "Climate")
+    target = _add(services, ann, secret="old")
+    services.sending.send(ann, _find_ids(services, feed_id)["Climate"], target.id)
+    another = Receiver()
+
+    class Changing(Receiver):
+        """A new secret is stored while the entry is on its way, and another worker does its job."""
+
+        async def stream_fetches(self, requests: Sequence[FetchRequest]) -> AsyncIterator[Fetched]:
+            services.sending.change_secret(ann, target.id, "new")
+            now.add(dt.timedelta(seconds=1))
+            await services.sending.run(ann.user_id, another, 30)
+            async for one in super().stream_fetches(requests):
+                yield one
+
+    assert _run(services, ann, Changing(status)) == {"done": 1}
+    assert another.requests == []
+    assert _states(services, ann) == [DeliveryState.SENT if status == 200 else DeliveryState.WAITING]
+    # What a failed attempt left waits for nobody: a new secret makes it due.
+    services.sending.change_secret(ann, target.id, "newer")
+    assert _run(services, ann, another) == {"done": int(status == 503)}
+
+
+def test_a_slow_attempt_isnt_repeated_because_the_service_rested_meanwhile(
+    services: Services, now: Clock
+) -> None:
+    ann = add_user(services)
+    feed_id = _subscribe(services, ann, "Climate")
+    target = _add(services, ann)
+    services.sending.send(ann, _find_ids(services, feed_id)["Climate"], target.id)
+    mapper = services.mappers.targets
+    one = mapper.claim(ann.user_id, clock.now(), clock.now() + gateway.CLAIMED)
+    assert one is not None
+    now.add(gateway.CLAIMED + dt.timedelta(seconds=1))
+    mapper.postpone_target(ann.user_id, target.id, clock.now() + dt.timedelta(hours=1), clock.now())
+    mapper.store_state(one, DeliveryState.SENT)
+    assert _states(services, ann) == [DeliveryState.SENT]
+    now.add(dt.timedelta(hours=2))
+    assert _run(services, ann, Receiver()) == {"done": 0}
+
+
 def test_stars_and_shares_are_sent_where_wanted(services: Services) -> None:
     ann = add_user(services)
     feed_id = _subscribe(services, ann, "Climate", "Chess")

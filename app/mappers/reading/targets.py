@@ -2,11 +2,12 @@
 
     targets     {_id, user_id, kind, name, address, secret?, on: [occasion], enabled, tried_at?, error?,
                  dropped?, rests_until?}
-    deliveries  {user_id, target_id, entry_id, cause, at?, state, due?, tries, error?, expires}
+    deliveries  {user_id, target_id, entry_id, cause, at?, state, due?, claimed?, tries, error?, expires}
 
 A delivery is unique for its target, entry and cause, and stays until it expires. So an entry that a rule
-matches twice, because a job is repeated, is sent once. ``due`` is there as long as it waits. What isn't
-sent, because it is too much for a day, has no ``at``: it is in no list and doesn't count for the day.
+matches twice, because a job is repeated, is sent once. ``due`` is there as long as it waits, ``claimed`` as
+long as a worker sends it: until then it is the worker's alone. What isn't sent, because it is too much for
+a day, has no ``at``: it is in no list and doesn't count for the day.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class TargetMapper:
     def set_secret(self, user_id: int, target_id: int, sealed: bytes | None, now: dt.datetime) -> bool:
         """Replace the encrypted secret of a target; return whether there is one.
 
-        What waits for it is due now, because the old secret may be why it failed.
+        What waits for it is due now, because the old secret may be why it failed. What a worker is sending
+        stays the worker's.
         """
         query = {"_id": target_id, "user_id": user_id}
         change: Doc = {"$unset": {"rests_until": ""}}
@@ -89,7 +91,12 @@ class TargetMapper:
             change["$set"] = {"secret": Binary(sealed)}
         if not self._targets.get(user_id).update_one(query, change).matched_count:
             return False
-        waiting = {"user_id": user_id, "target_id": target_id, "due": {"$gt": now}}
+        waiting = {
+            "user_id": user_id,
+            "target_id": target_id,
+            "due": {"$gt": now},
+            "claimed": {"$not": {"$gt": now}},
+        }
         self._deliveries.get(user_id).update_many(waiting, {"$set": {"due": now}}, hint="user_due")
         return True
 
@@ -192,7 +199,7 @@ class TargetMapper:
         """
         doc = self._deliveries.get(user_id).find_one_and_update(
             {"user_id": user_id, "due": {"$lte": now}},
-            {"$set": {"due": until}, "$inc": {"tries": 1}},
+            {"$set": {"due": until, "claimed": until}, "$inc": {"tries": 1}},
             sort=[("due", 1), ("tries", 1)],
             hint="user_due",
             return_document=ReturnDocument.AFTER,
@@ -216,10 +223,11 @@ class TargetMapper:
             tries: attempts that count so far; None: as claimed.
         """
         change: Doc = {
-            "$set": {"state": state.value, "error": error, "tries": one.tries if tries is None else tries}
+            "$set": {"state": state.value, "error": error, "tries": one.tries if tries is None else tries},
+            "$unset": {"claimed": ""},
         }
         if due is None:
-            change["$unset"] = {"due": ""}
+            change["$unset"]["due"] = ""
         else:
             change["$set"]["due"] = due
         query = {
@@ -227,7 +235,7 @@ class TargetMapper:
             "target_id": one.target_id,
             "entry_id": one.entry_id,
             "cause": one.cause,
-            "due": one.due,
+            "claimed": one.due,
         }
         self._deliveries.get(one.user_id).update_one(query, change)
 
