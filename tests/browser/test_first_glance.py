@@ -202,7 +202,7 @@ def test_a_phone_shows_what_one_can_do_with_selected_feeds_without_scrolling_sid
         assert bar.locator(".bulk-deeds").evaluate("(place) => place.clientHeight") <= 60, (
             "more than one line"
         )
-    bar.locator("summary").click()
+    bar.locator("summary", has_text="Folders").click()
     shown = bar.locator("button:visible, select:visible, summary").all()
     assert len(shown) == 8
     for control in shown:
@@ -228,7 +228,7 @@ def test_selecting_feeds_moves_no_row_and_folders_want_a_choice(site: Site, visi
     box.check()
     assert box.bounding_box() == before
     bar = page.locator("#bulk-bar")
-    bar.locator("summary").click()
+    bar.locator("summary", has_text="Folders").click()
     buttons = {name: bar.get_by_role("button", name=name, exact=True) for name in ("Move", "Add to folder")}
     for folder, move, add in (("", False, False), ("0", True, False), ("News", True, True)):
         bar.locator("#into").select_option(folder)

@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from app import clock
 from app.models.imports.imports import Import
 from tests.browser.conftest import PHONE, Site, shot
 from tests.imports import archives
-from tests.imports.test_archive_files import uploaded
+from tests.imports.test_archive_files import requested, uploaded
 from tests.imports.test_imports import Pulling, feeds, listed, run
 from tests.support import importing
 from tests.support.reader import add_user, elsewhere
@@ -99,6 +100,68 @@ def test_without_scripts_it_all_works_too(visit: Callable[..., Page], site: Site
     work(site, one, "daring", "alone", "plain")
     expect(page.get_by_text("You're subscribed to 3 feeds from this import.")).to_be_visible()
     assert [f.name for f in site.services.folders.list_folders(actor)] == ["Everything"]
+
+
+@pytest.mark.parametrize("js", [True, False])
+def test_a_file_of_which_nothing_can_be_imported_offers_another_one(
+    visit: Callable[..., Page], site: Site, js: bool
+) -> None:
+    actor = add_user(site.services, "ann")
+    body = b"<opml><body><outline text='Old' xmlUrl='gopher://x.example/'/></body></opml>"
+    one = site.services.imports.preview(actor, body, "old.opml")
+    page = visit(login="ann", js=js)
+    page.goto(f"/imports/{one.id}")
+    expect(page.locator(".note")).to_have_text("None of these feeds can be imported. Each says why.")
+    expect(page.locator("[value=start], .target, .tick-all button")).to_have_count(0)
+    page.get_by_role("link", name="Choose another file").click()
+    page.wait_for_url("**/imports")
+
+
+def test_nothing_selected_is_not_imported(visit: Callable[..., Page], site: Site) -> None:
+    actor = add_user(site.services, "ann")
+    site.services.subscriptions.subscribe(actor, "https://feeds.example/plain")
+    one = site.services.imports.preview(actor, listed(("plain", ())), "mine.opml")
+    page = visit(login="ann")
+    page.goto(f"/imports/{one.id}")
+    expect(page.locator(".note")).to_have_text("You're already subscribed to all of these feeds.")
+    start, hint = page.locator(".start .primary"), page.locator("#h-start")
+    expect(start).to_have_text("Import selected feeds")
+    expect(start).to_be_disabled()
+    expect(hint).to_have_text("Select at least one feed first.")
+    box = page.locator("[name=pick]")
+    box.check()
+    expect(start).to_have_text("Import 1 feed")
+    expect(start).to_be_enabled()
+    expect(hint).to_be_hidden()
+    box.uncheck()
+    expect(start).to_be_disabled()
+    expect(hint).to_be_visible()
+
+
+def test_an_archive_without_selected_feeds_starts_for_what_else_it_brings(
+    visit: Callable[..., Page], site: Site
+) -> None:
+    actor = add_user(site.services, "ann")
+    body = archives.zipped(
+        {
+            "subscriptions.opml": listed(("plain", ())),
+            "starred.json": "[]",
+            "rules.json": '[{"name": "R", "condition": "sun", "actions": ["hide"]}]',
+        }
+    )
+    one = requested(site.services, actor, body)
+    elsewhere(lambda: site.services.archives.read_file(actor.user_id, one.id))
+    page = visit(login="ann")
+    page.goto(f"/imports/{one.id}")
+    start, wanted = page.locator(".start .primary"), page.get_by_role("checkbox", name="Take them over, too")
+    page.locator("[name=pick]").uncheck()
+    expect(start).to_have_text("Import")
+    expect(start).to_be_enabled()
+    wanted.uncheck()
+    expect(start).to_be_disabled()
+    wanted.check()
+    start.click()
+    expect(page.locator("#job")).to_be_visible()
 
 
 def test_a_server_has_only_the_fields_of_its_kind(visit: Callable[..., Page], site: Site) -> None:

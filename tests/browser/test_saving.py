@@ -28,6 +28,9 @@ WAYS: dict[str, Leave] = {
     "another site": lambda page: page.goto("about:blank"),
 }
 
+#: The settings that save each change.
+_SECTIONS = ("display", "reading", "notifications", "privacy")
+
 
 @pytest.fixture
 def ann(site: Site) -> Actor:
@@ -220,6 +223,38 @@ def test_why_a_change_is_not_saved_fits_on_a_phone(site: Site, visit: Visit, ann
     assert words.evaluate(
         "(box) => box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth"
     )
+
+
+#: The visible words that lie below "Saved".
+_BELOW = """(saved) => {
+  const box = saved.firstElementChild.getBoundingClientRect();
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const below = [];
+  while (texts.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(texts.currentNode);
+    const beside = (one) => one.left >= box.right || one.right <= box.left;
+    const meets = (one) => !beside(one) && one.top < box.bottom && one.bottom > box.top;
+    if (saved.contains(texts.currentNode) || ![...range.getClientRects()].some(meets)) continue;
+    below.push(range.toString());
+  }
+  return below.filter((text) => text.trim());
+}"""
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ru", "ar"])
+def test_saved_lies_over_no_words(site: Site, visit: Visit, ann: Actor, language: str) -> None:
+    feed_id = subscribe(site, ann, 1)
+    site.services.accounts.set_preferences(ann, {"language": language})
+    for width in (390, 1024):
+        page = visit(login="ann", size=(width, 844))
+        for path in (f"feeds/{feed_id}", *(f"settings/{one}" for one in _SECTIONS)):
+            page.goto(f"/{path}")
+            box = page.locator("form:has(#saved) :is([role=switch], [type=radio]:not(:checked))").last
+            box.dispatch_event("click")
+            expect(page.locator("#saved > span")).to_be_attached()
+            page.evaluate("scrollTo(0, 0)")
+            assert page.locator("#saved").evaluate(_BELOW) == [], (path, width)
 
 
 def test_a_look_that_waits_is_saved_when_the_page_is_left(

@@ -38,18 +38,28 @@ function ticking(form) {
     whole.indeterminate = on > 0 && on < all.length;
     whole.disabled = !all.length;
   };
+  const start = form.querySelector(".start .primary:is(button)");
+  // Without a feed, only an archive brings something: marks of entries, or rules and searches that are wanted.
+  const isRest = () => form.dataset.rest === "all" || (form.dataset.rest === "choices" && form.querySelector("[name=choices]")?.checked);
+  function count() {
+    if (!start || form.querySelector('[value="next"], [value="back"]')) return;
+    const on = form.querySelectorAll('[name="pick"]:checked').length;
+    const able = on > 0 || ("rest" in form.dataset && isRest());
+    if ("subscribe" in form.dataset) start.textContent = tn("Subscribe to {n} feed", "Subscribe to {n} feeds", on);
+    else if (on) start.textContent = tn("Import {n} feed", "Import {n} feeds", on);
+    else start.textContent = able ? t("Import") : t("Import selected feeds");
+    for (const button of form.querySelectorAll('[value="start"]')) button.disabled = !able;
+    start.disabled = !able;
+    const hint = form.querySelector("#h-start");
+    if (hint) hint.hidden = able;
+  }
   form.addEventListener("change", ({ target }) => {
     const set = target.closest("fieldset");
     if (target.matches("[data-whole]")) for (const box of boxes(set)) box.checked = target.checked;
     if (set?.matches(".ticks")) show(set);
-    const button = form.querySelector(".start .primary");
-    const on = form.querySelectorAll('[name="pick"]:checked').length;
-    if (button && !form.querySelector('[value="next"], [value="back"]')) {
-      const subscribes = "subscribe" in form.dataset;
-      button.textContent = subscribes ? tn("Subscribe to {n} feed", "Subscribe to {n} feeds", on) : tn("Import {n} feed", "Import {n} feeds", on);
-      button.disabled = subscribes && !on;
-    }
+    count();
   });
+  if ("rest" in form.dataset) count();
   form.querySelectorAll(".ticks").forEach(show);
 }
 
