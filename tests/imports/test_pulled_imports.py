@@ -495,17 +495,73 @@ def test_tries_by_hand_are_limited_and_for_the_owner(
         services.pulled_imports.try_now(dataclasses.replace(alice, limits=frozenset()), one.id)
 
 
+@pytest.mark.parametrize(("status", "asked"), [(429, "300"), (503, "300"), (429, "")])
 def test_a_pause_that_the_server_asked_for_holds_for_a_try_by_hand(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, status: int, asked: str
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    server.refuse = lambda request: Response("later", status, {"Retry-After": asked} if asked else {})
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    due, now = login_of(services, one)["due"], clock.now()
+    with pytest.raises(ConflictError, match="asked Eventr to wait"):
+        services.pulled_imports.try_now(alice, one.id)
+    assert login_of(services, one)["due"] == due
+    # Once that is over, nothing speaks against a try, even if Eventr itself would wait for longer.
+    services.store.database["imports"].update_one(
+        {"_id": one.id}, {"$set": {"pull.due": due + dt.timedelta(hours=1)}}
+    )
+    with clock.set_source(lambda: now + dt.timedelta(seconds=301)):
+        tried = services.pulled_imports.try_now(alice, one.id).pull
+        assert tried
+        assert tried.due == clock.now()
+
+
+def test_a_short_pause_that_the_server_asked_for_ends_before_ours(
     services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
 ) -> None:
     server = serve(wire, Miniflux({"a": ""}, ITEMS))
-    server.refuse = lambda request: Response("later", 429, {"Retry-After": "300"})
+    server.refuse = lambda request: Response("later", 503, {"Retry-After": "5"})
     one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    now = clock.now()
     assert go_on(services, one, fetcher) == {"state": "waits"}
-    due = login_of(services, one)["due"]
+    with clock.set_source(lambda: now + dt.timedelta(seconds=4)), pytest.raises(ConflictError):
+        services.pulled_imports.try_now(alice, one.id)
+    with clock.set_source(lambda: now + dt.timedelta(seconds=15)):
+        tried = services.pulled_imports.try_now(alice, one.id).pull
+        assert tried
+        assert tried.due == clock.now()
+
+
+def test_a_pause_asked_for_since_the_page_was_shown_holds(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    server.refuse = lambda request: Response("broken", 502)
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    go_on(services, one, fetcher)
+    gateway, is_asked = services.gateways.pulled_imports, list[dt.datetime]()
+    mapper = gateway.mapper
+
+    class Late:
+        """Another try ends between the check and the write."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(mapper, name)
+
+        def make_pull_due(self, *args: Any) -> bool:
+            later = clock.now() + dt.timedelta(minutes=10)
+            now = services.imports.get(alice, one.id)
+            assert gateway.put_off(now, "http_429", later, clock.now(), asked_until=later)
+            is_asked.append(later)
+            return mapper.make_pull_due(*args)
+
+    gateway.mapper = Late()  # type: ignore[assignment]
     with pytest.raises(ConflictError):
         services.pulled_imports.try_now(alice, one.id)
-    assert login_of(services, one)["due"] == due
+    gateway.mapper = mapper
+    assert login_of(services, one)["due"] > clock.now() + dt.timedelta(minutes=9)
+    assert is_asked
 
 
 def test_runs_that_store_nothing_end_the_import(

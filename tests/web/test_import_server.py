@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import Any
 
 import lxml.html
@@ -87,11 +88,19 @@ def test_a_silent_server_is_tried_at_once_or_gets_another_address(
     page = ann.get(path).text
     assert f'action="{path}/try"' in page
     assert ">Try now</button>" in page
-    db.imports.update_one({"_id": waiting.id}, {"$set": {"pull.problem": "http_429"}})
-    assert "limiting requests" in ann.get(path).text
-    assert f'action="{path}/try"' not in ann.get(path).text
-    assert ann.post(f"{path}/try").status_code == 409
-    db.imports.update_one({"_id": waiting.id}, {"$set": {"pull.problem": "http_503"}})
+    until = clock.now() + dt.timedelta(hours=5)
+    for word, said in (("http_429", "limiting requests"), ("http_503", "isn't answering")):
+        asked = {"pull.problem": word, "pull.asked_until": until}
+        db.imports.update_one({"_id": waiting.id}, {"$set": asked})
+        page = ann.get(path).text
+        assert said in page
+        said = lxml.html.fromstring(page).get_element_by_id("job").text_content()
+        assert re.search(rf"It asked Eventr to wait until \W*{until.day} \w+ {until.year}, ", said)
+        assert f'action="{path}/try"' not in page
+        refused = ann.post(f"{path}/try")
+        assert refused.status_code == 409
+        assert re.search(r"rss\.example\.org\W+(</bdi> )?asked Eventr to wait", refused.text)
+    db.imports.update_one({"_id": waiting.id}, {"$set": {"pull.asked_until": clock.now()}})
     for _ in range(2):
         assert ann.post(f"{path}/try").location == path
     page = ann.get(path).text

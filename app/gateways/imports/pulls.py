@@ -188,6 +188,7 @@ class PulledImportGateway:
             asked=pull.asked + page.listed,
             failures=0,
             problem="",
+            asked_until=None,
             due=now,
         )
         values = {"touched": now, "tries": 0}
@@ -200,15 +201,26 @@ class PulledImportGateway:
 
         return self._cells.run_in_transaction(one.user_id, write_page)
 
-    def put_off(self, one: Import, word: str, due: dt.datetime, now: dt.datetime) -> Import | None:
+    def put_off(
+        self,
+        one: Import,
+        word: str,
+        due: dt.datetime,
+        now: dt.datetime,
+        *,
+        asked_until: dt.datetime | None = None,
+    ) -> Import | None:
         """Store when to go on with a server; return None if this run has lost the import.
 
         Args:
             word: error word of the last fetch; empty: the server did nothing wrong.
+            asked_until: until when the server asked to wait; None: it didn't.
         """
         pull = _get_pull(one)
         failures = pull.failures + bool(word)
-        later = dataclasses.replace(pull, failures=failures, problem=word, due=due, run="")
+        later = dataclasses.replace(
+            pull, failures=failures, problem=word, due=due, asked_until=asked_until, run=""
+        )
         return self.mapper.set_pull(one, later, {"touched": now, "tries": 0}, run=pull.run)
 
     def give_up(self, one: Import, error: EventrError, now: dt.datetime) -> Import | None:

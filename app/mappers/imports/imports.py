@@ -296,7 +296,8 @@ class ImportMapper:
 
     @translate_errors
     def make_pull_due(self, user_id: int, import_id: int, now: dt.datetime) -> bool:
-        """Make the next try of a pull due now; return False if it doesn't wait after a failed one.
+        """Make the next try of a pull due now; return False if it doesn't wait after a failed one, or if the
+        server asked to wait for longer.
 
         The try replaces the failed one, so it brings the import no closer to its last.
         """
@@ -307,6 +308,7 @@ class ImportMapper:
             "pull.run": "",
             "pull.problem": {"$gt": ""},
             "pull.due": {"$gt": now},
+            "pull.asked_until": {"$not": {"$gt": now}},
         }
         update: Doc = {"$set": {"pull.due": now}, "$inc": {"pull.failures": -1}}
         return self._imports.get(user_id).update_one(query, update).modified_count > 0

@@ -52,6 +52,7 @@ class Pull:
         asked: entries that the server has listed; of some it may have sent nothing.
         failures: failed tries since the last page.
         problem: what the last try failed with: an error word of a fetch; empty: it succeeded.
+        asked_until: until when the server asked to wait as the last try failed; None: it didn't.
         run: name of the run that may store pages; empty: none does at present.
     """
 
@@ -71,15 +72,15 @@ class Pull:
     failures: int = 0
     problem: str = ""
     run: str = ""
+    asked_until: dt.datetime | None = None
 
     def is_waiting(self, now: dt.datetime) -> bool:
         """Return whether the last try failed, and the next one isn't due yet."""
         return bool(self.problem) and not self.run and self.due > now
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether the server said that it got too many requests, so that a try by hand would be one more."""
-        return self.problem == "http_429"
+    def is_held(self, now: dt.datetime) -> bool:
+        """Return whether the server asked to wait for longer, so that it isn't tried by hand either."""
+        return self.is_waiting(now) and self.asked_until is not None and self.asked_until > now
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ TRIES_NOW: Final = 20
 LONGEST: Final = 180.0
 #: Pages after which a size whose answer was too long is tried again.
 GROW_AFTER: Final = 5
+#: The error word of a server that gets too many requests.
+TOO_MANY: Final = "http_429"
 #: Most pages of a pull, and characters that all of them may have.
 PAGES_MAX: Final = 20_000
 STORED_MAX: Final = 128 << 20
@@ -131,7 +133,7 @@ class PulledImportService:
 
         Raises:
             NotFoundError: the actor has no such import.
-            ConflictError: the import isn't reading a server, or the server is limiting requests.
+            ConflictError: the import isn't reading a server, or the server asked to wait for longer.
             RateLimitedError: too many tries within the hour, or the day's bytes are spent.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
@@ -141,16 +143,15 @@ class PulledImportService:
             raise ConflictError("This import isn't waiting for another server.")
         if not found.pull.is_waiting(now):
             return found
-        if found.pull.is_limited:
-            raise ConflictError(
-                "The server is limiting requests. Eventr tries again when the server allows it."
-            )
+        _require_consent(found, now)
         self._fetch_budget.require_budget(actor)
         throttle(self._limiter, f"import-try:{actor.user_id}", limit=TRIES_NOW, window=clock.HOUR)
         if self._pulls.mapper.make_pull_due(actor.user_id, import_id, now):
             log.info("import_tried_now", user_id=actor.user_id, import_id=import_id)
             self._enqueue(found)
-        return self._imports.get(actor.user_id, import_id)
+        current = self._imports.get(actor.user_id, import_id)
+        _require_consent(current, now)  # another try may have ended meanwhile
+        return current
 
     def _enqueue(self, one: Import) -> None:
         with contextlib.suppress(StoreError):  # found again in the database, see find_pending
@@ -281,7 +282,11 @@ class PulledImportService:
                 self._events.notify_progress(one.user_id, one.id, done.build_report(now))
             return {"state": "given_up"}
         pause = max(wait, min(BACKOFF * 2**failures, BACKOFF_MAX) if word else 0.0)
-        if later := self._pulls.put_off(one, word, now + dt.timedelta(seconds=pause), now):
+        # A server that gets too many requests asks for a pause even if it doesn't say for how long.
+        asked = wait or pause if word == TOO_MANY else wait if word else 0
+        asked_until = now + dt.timedelta(seconds=asked) if asked else None
+        due = now + dt.timedelta(seconds=pause)
+        if later := self._pulls.put_off(one, word, due, now, asked_until=asked_until):
             self._events.notify_progress(one.user_id, one.id, later.build_report(now))
         self._touch(one.user_id, one.id, pause)
         log.info("import_put_off", import_id=one.id, error=word, seconds=pause)
@@ -291,6 +296,18 @@ class PulledImportService:
         args = {"user_id": user_id, "import_id": import_id}
         with contextlib.suppress(StoreError):  # found again in the database
             self._later.touch(PULL, str(import_id), args, delay=pause + 1, limit=pause + 1)
+
+
+def _require_consent(one: Import, now: dt.datetime) -> None:
+    """Check that the server of an import didn't ask to wait for longer.
+
+    Raises:
+        ConflictError: it did.
+    """
+    if one.pull is not None and one.pull.is_held(now):
+        raise ConflictError(
+            "%(host)s asked Eventr to wait. Eventr tries again by itself after that.", host=one.name
+        )
 
 
 class _PageSize:

@@ -196,9 +196,16 @@ def _show(import_id: int, page: int = 0, error: EventrError | None = None, *, de
         )
     if found.state in (ImportState.READING, ImportState.UNREADABLE):
         fault = importview.build_fault(found)
-        pull = found.pull
-        next_try = pull.due if pull and pull.is_waiting(clock.now()) else None
-        return render_page("pages/import_reading.html", one=found, error=error or fault, next_try=next_try)
+        pull, now = found.pull, clock.now()
+        next_try = pull.due if pull and pull.is_waiting(now) else None
+        held_until = pull.asked_until if pull and pull.is_held(now) else None
+        return render_page(
+            "pages/import_reading.html",
+            one=found,
+            error=error or fault,
+            next_try=next_try,
+            held_until=held_until,
+        )
     failures = [] if found.is_active else get_services().imports.list_failures(get_actor(), import_id)
     brought = (
         ImportedFeeds()

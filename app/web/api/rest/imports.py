@@ -229,7 +229,10 @@ def import_server(actor: Actor, body: NewServerImport) -> Reply[Import]:
 @add_operation("POST", "/imports/{import_id}/try", "Try a server again now", scope=Scope.SUBSCRIBE, tag=TAG,
                status=202, errors=(409,))  # fmt: skip
 def try_import_now(actor: Actor, import_id: int) -> Reply[Import]:
-    """Sends the next request to a server that isn't answering, without waiting. A repeat changes nothing."""
+    """Sends the next request to a server that isn't answering, without waiting. A repeat changes nothing.
+
+    At most 20 tries per hour. 409: the import isn't reading a server, or the server asked to wait for longer.
+    """
     found = get_services().pulled_imports.try_now(actor, import_id)
     return Reply(build_import(found), 202, f"/imports/{import_id}")
 
