@@ -597,9 +597,12 @@ def test_an_import_without_outlines_whose_id_is_taken_gets_another(
 ) -> None:
     new = Import(id=0, user_id=machine.user_id, name="x", created=NOW)
     first = machine.mapper.add(new, [], NOW)
-    free = iter([first.id, first.id + 7])
+    free = iter([first.id, first.id + 7, first.id, first.id + 8])
     monkeypatch.setattr(PeopleTable, "reserve_id", lambda table: next(free))
     assert machine.mapper.add(new, [], NOW).id == first.id + 7
+    run = machine.services.cells.run_in_transaction
+    together = run(machine.user_id, lambda session: machine.mapper.add(new, [], NOW, session))
+    assert together.id == first.id + 8
     assert machine.items(first) == []
 
 

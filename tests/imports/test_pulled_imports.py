@@ -374,9 +374,6 @@ def test_a_run_that_died_is_continued_with_the_next_page(
     gateway, stored = services.gateways.pulled_imports, list[Any]()
     store = gateway.store_page
 
-    class KilledError(BaseException):
-        """The process dies after a page was fetched and before it is stored."""
-
     def store_one(*args: Any, **more: Any) -> Any:
         stored.append(args)
         if len(stored) == 2:
@@ -394,6 +391,10 @@ def test_a_run_that_died_is_continued_with_the_next_page(
     assert pages[0] == lost  # neither left out nor read from the beginning
     imported(services, services.imports.get(alice, one.id))
     assert set(mine.starred) == {"a 1", "b 0", "gone 7"}
+
+
+class KilledError(BaseException):
+    """The process dies."""
 
 
 def test_a_run_that_was_replaced_stores_nothing(
@@ -562,6 +563,62 @@ def test_a_pause_asked_for_since_the_page_was_shown_holds(
     gateway.mapper = mapper
     assert login_of(services, one)["due"] > clock.now() + dt.timedelta(minutes=9)
     assert is_asked
+
+
+@pytest.mark.parametrize("method", ["add", "remove_pull"])
+def test_a_kill_while_an_import_is_replaced_leaves_the_old_one_or_the_new_one(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher, method: str
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    server.refuse = lambda request: Response("broken", 502)
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    go_on(services, one, fetcher)
+    gateway = services.gateways.pulled_imports
+    mapper = gateway.mapper
+
+    class Dying:
+        """Dies after a write."""
+
+        def __getattr__(self, name: str) -> Any:
+            def write_and_die(*args: Any, **more: Any) -> Any:
+                getattr(mapper, name)(*args, **more)
+                raise KilledError
+
+            return write_and_die if name == method else getattr(mapper, name)
+
+    gateway.mapper = Dying()  # type: ignore[assignment]
+    more: dict[str, Any] = {"secret": "new", "instead_of": one.id}
+    with pytest.raises(KilledError):
+        services.pulled_imports.request_pull(alice, PullKind.MINIFLUX, wire.url(), **more)
+    gateway.mapper = mapper
+    assert [found.id for found in services.imports.list_recent(alice)] == [one.id]
+    new = services.pulled_imports.request_pull(alice, PullKind.MINIFLUX, wire.url(), **more)
+    assert [found.id for found in services.imports.list_recent(alice)] == [new.id]
+
+
+def test_what_a_killed_run_has_stored_goes_with_the_import_that_is_replaced(
+    services: Services, alice: Actor, wire: Wire, fetcher: Fetcher
+) -> None:
+    server = serve(wire, Miniflux({"a": ""}, ITEMS))
+    one = request(services, alice, PullKind.MINIFLUX, wire.url())
+    gateway = services.gateways.pulled_imports
+    end = gateway.mapper.end_pull
+
+    def die(*args: Any) -> Any:
+        raise KilledError
+
+    gateway.mapper.end_pull = die  # type: ignore[method-assign]
+    with pytest.raises(KilledError):
+        go_on(services, one, fetcher)
+    gateway.mapper.end_pull = end  # type: ignore[method-assign]
+    tables = [services.store.database[name] for name in ("import_parts", "import_marks")]
+    assert all(table.count_documents({"import_id": one.id}) for table in tables)
+    server.refuse = lambda request: Response("broken", 502)
+    assert go_on(services, one, fetcher) == {"state": "waits"}
+    services.pulled_imports.request_pull(
+        alice, PullKind.MINIFLUX, wire.url(), secret="new", instead_of=one.id
+    )
+    assert [table.count_documents({}) for table in tables] == [0, 0]
 
 
 def test_runs_that_store_nothing_end_the_import(

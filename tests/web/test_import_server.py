@@ -127,14 +127,72 @@ def test_a_new_address_deletes_neither_a_preview_nor_what_others_import(
 ) -> None:
     bob = add_user(services, "bob")
     read, theirs = pulled(services, reader), reading(services, bob)
-    for instead in (read.id, theirs.id):
-        assert ann.post(PAGE, FORM | {"instead": str(instead)}).status_code == 303
+    for instead, said in ((read.id, "answered meanwhile"), (theirs.id, "was deleted or replaced meanwhile")):
+        refused = ann.post(PAGE, FORM | {"instead": str(instead)})
+        assert refused.status_code == 409
+        assert said in refused.text
+        assert "key-17" not in refused.text
+    assert [one.id for one in services.imports.list_recent(reader)] == [read.id], "nothing is stored"
     assert services.imports.get(reader, read.id).state is read.state
     assert services.imports.get(bob, theirs.id).state is theirs.state
     answer = ann.post(f"/imports/{read.id}/try")
     assert answer.status_code == 409
     assert "waiting for another server" in answer.text
     assert ann.post(f"/imports/{theirs.id}/try").status_code == 404
+
+
+@pytest.mark.parametrize("instead", [-1, 1 << 60])
+def test_a_wrong_id_of_what_is_replaced_stores_nothing(
+    ann: Visitor, services: Services, reader: Actor, instead: int
+) -> None:
+    assert ann.post(PAGE, FORM | {"instead": str(instead)}).status_code == 400
+    assert services.imports.list_recent(reader) == []
+
+
+def test_an_import_that_goes_on_is_not_replaced(
+    ann: Visitor, services: Services, reader: Actor, db: Any
+) -> None:
+    waiting = reading(services, reader)
+    db.imports.update_one({"_id": waiting.id}, {"$set": {"pull.problem": "", "pull.run": "again"}})
+    refused = ann.post(PAGE, FORM | {"instead": str(waiting.id)})
+    assert refused.status_code == 409
+    assert "Reading the other server…" in refused.text, "the page of the import that goes on"
+    assert "answered meanwhile" in refused.text
+    assert [one.id for one in services.imports.list_recent(reader)] == [waiting.id]
+
+
+def test_an_import_that_was_given_up_meanwhile_is_started_again_from_its_page(
+    ann: Visitor, services: Services, reader: Actor
+) -> None:
+    failed = unreadable(services, reader)
+    refused = ann.post(PAGE, FORM | {"instead": str(failed.id)})
+    assert refused.status_code == 409
+    assert "ended meanwhile" in refused.text
+    assert f"{PAGE}?again={failed.id}" in refused.text
+
+
+def test_deleting_asks_first_if_a_server_is_still_being_read(
+    ann: Visitor, services: Services, reader: Actor
+) -> None:
+    lost, ended = reading(services, reader), unreadable(services, reader)
+    for one, is_asked in ((lost, True), (ended, False)):
+        page = lxml.html.fromstring(ann.get(f"/imports/{one.id}").text)
+        (form,) = page.xpath(f"//form[@action='/imports/{one.id}/remove']")
+        questions = form.xpath("ancestor::details")
+        assert bool(questions) is is_asked
+        if questions:
+            assert "can't be undone" in questions[0].text_content()
+        assert ann.post(f"/imports/{one.id}/remove").status_code == 303
+
+
+def test_a_double_click_replaces_an_import_once(
+    ann: Visitor, services: Services, reader: Actor, db: Any
+) -> None:
+    waiting = reading(services, reader)
+    for expected in (303, 409):
+        assert ann.post(PAGE, FORM | {"instead": str(waiting.id)}).status_code == expected
+    (new,) = services.imports.list_recent(reader)
+    assert new.id != waiting.id
 
 
 def test_a_login_that_is_sent_unencrypted_is_warned_of(ann: Visitor) -> None:

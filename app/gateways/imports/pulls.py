@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from app.config import Settings
-from app.errors import N_, EventrError, InvalidError, NotFoundError, TooLargeError
+from app.errors import N_, ConflictError, EventrError, InvalidError, NotFoundError, TooLargeError
 from app.feeds import sealing
 from app.feeds.fetch.address_policy import Policy, check_headers
 from app.feeds.opml import opml
@@ -71,10 +71,23 @@ class PulledImportGateway:
         self._cells, self._imports, self.mapper, self._archives = cells, imports, import_mapper, archives
         self._key, self._policy = sealing.derive_key(settings.secret_key), Policy(settings)
 
-    def add(self, user_id: int, kind: PullKind, address: str, login: Login, now: dt.datetime) -> Import:
+    def add(
+        self,
+        user_id: int,
+        kind: PullKind,
+        address: str,
+        login: Login,
+        now: dt.datetime,
+        *,
+        instead_of: int = 0,
+    ) -> Import:
         """Store an import that is still to read a server.
 
+        Args:
+            instead_of: id of an import whose server isn't answering, which is deleted; 0: none.
+
         Raises:
+            ConflictError: that import isn't waiting for its server anymore; nothing is stored.
             InvalidError: this isn't the address of a server of this kind, or this server has no key to
                 encrypt a login; or no request can have this token.
         """
@@ -92,7 +105,28 @@ class PulledImportGateway:
             state=ImportState.READING,
             pull=Pull(kind=kind, address=address, sealed=sealed, due=now),
         )
-        return self.mapper.add(new, [], _find_expiry(new))
+        if not instead_of:
+            return self.mapper.add(new, [], _find_expiry(new))
+
+        def replace_import(session: Session) -> Import:
+            if not self.mapper.remove_pull(user_id, instead_of, session):
+                raise self._explain_staying(user_id, instead_of, session)
+            return self.mapper.add(new, [], _find_expiry(new), session)
+
+        added = self._cells.run_in_transaction(user_id, replace_import)
+        self.mapper.remove_parts(user_id, instead_of)
+        return added
+
+    def _explain_staying(self, user_id: int, import_id: int, session: Session) -> ConflictError:
+        """Return the error that says why an import isn't replaced."""
+        found = self.mapper.find(user_id, import_id, session)
+        if found is None:
+            return ConflictError("The import that was waiting was deleted or replaced meanwhile.")
+        if found.state is ImportState.UNREADABLE:
+            return ConflictError("This import ended meanwhile. Start it again from here.")
+        return ConflictError(
+            "The server has answered meanwhile. This import goes on, and nothing was changed."
+        )
 
     def _resolve(self, address: str) -> str:
         text = address.strip()

@@ -66,7 +66,13 @@ class ImportMapper:
         self._slots: Collection[Doc] = cells.home.database["import_slots"]
 
     @translate_errors
-    def add(self, new: Import, items: Sequence[ImportItem], expires: dt.datetime) -> Import:
+    def add(
+        self,
+        new: Import,
+        items: Sequence[ImportItem],
+        expires: dt.datetime,
+        session: Session | None = None,
+    ) -> Import:
         """Store a new import that expires at ``expires``; its id is assigned here.
 
         The outlines are stored first, so that an import is complete as soon as it exists.
@@ -82,16 +88,22 @@ class ImportMapper:
         while True:
             doc["_id"] = self._imports.reserve_id()
             parts = _parts(doc, items)
+            imports = self._imports.get(new.user_id, session)
+            # A duplicate would end a transaction, so it is looked for first.
+            if session and imports.find_one({"_id": doc["_id"]}, {"_id": 1}, session=session):
+                continue
             try:
                 if parts:
-                    self._parts.get(new.user_id).insert_many(parts)
-                self._imports.get(new.user_id).insert_one(doc)
+                    self._parts.get(new.user_id, session).insert_many(parts, session=session)
+                imports.insert_one(doc, session=session)
                 return _import(doc)
             except BulkWriteError as e:
                 # A duplicate id: the first part failed, so that no part was stored.
                 if any(error["code"] != 11000 for error in e.details["writeErrors"]):
                     raise
             except DuplicateKeyError:
+                if session:
+                    raise
                 self._parts.get(new.user_id).delete_many({"_id": {"$in": [part["_id"] for part in parts]}})
 
     @translate_errors
@@ -228,9 +240,14 @@ class ImportMapper:
         query = {"_id": import_id, "user_id": user_id, "state": {"$nin": _ACTIVE}}
         if not self._imports.get(user_id).delete_one(query).deleted_count:
             return False
+        self.remove_parts(user_id, import_id)
+        return True
+
+    @translate_errors
+    def remove_parts(self, user_id: int, import_id: int) -> None:
+        """Delete all outlines, marks and pages of an import that is gone."""
         for parts in (self._parts.get(user_id), self._marks.get(user_id)):
             parts.delete_many({"user_id": user_id, "import_id": {"$in": [import_id, -import_id]}})
-        return True
 
     # -- files that are being read
 
@@ -314,11 +331,21 @@ class ImportMapper:
         return self._imports.get(user_id).update_one(query, update).modified_count > 0
 
     @translate_errors
-    def remove_pull(self, user_id: int, import_id: int) -> None:
-        """Delete an import that still reads another server, with its login; others stay."""
-        query: Doc = {"_id": import_id, "user_id": user_id, "state": ImportState.READING.value}
-        if self._imports.get(user_id).delete_one({**query, "pull": {"$ne": None}}).deleted_count:
-            self._marks.get(user_id).delete_many({"user_id": user_id, "import_id": -import_id})
+    def remove_pull(self, user_id: int, import_id: int, session: Session) -> bool:
+        """Delete an import whose server failed to answer at the last try, with its login; others stay.
+
+        What it has stored stays until :meth:`remove_parts`, or until it expires.
+
+        Returns:
+            Whether there was one.
+        """
+        query: Doc = {
+            "_id": import_id,
+            "user_id": user_id,
+            "state": ImportState.READING.value,
+            "pull.problem": {"$gt": ""},
+        }
+        return self._imports.get(user_id, session).delete_one(query, session=session).deleted_count > 0
 
     @translate_errors
     def add_pulled(

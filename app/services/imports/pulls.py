@@ -101,9 +101,10 @@ class PulledImportService:
             address: of the server; NewsBlur has only one, and its address may be empty.
             name: of the user there; not used for Miniflux's own interface, which needs none.
             secret: the password for apps, or the token. It is stored encrypted until the import ends.
-            instead_of: an import of the actor to delete, if it is still reading a server; 0: none.
+            instead_of: an import of the actor whose server isn't answering, which is deleted; 0: none.
 
         Raises:
+            ConflictError: that import isn't waiting for its server anymore; nothing is stored.
             InvalidError: a field is missing or wrong.
             RateLimitedError: too many imports within the hour, or the day's bytes are spent.
             NoSpaceError: a disk is almost full.
@@ -111,6 +112,7 @@ class PulledImportService:
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         self._free_space.require_space()
         self._fetch_budget.require_budget(actor)
+        instead_of = check_id(instead_of, "instead") if instead_of else 0
         address = check_text(address, "address", limit=ADDRESS_MAX, empty=True)
         name = "" if kind is PullKind.MINIFLUX else check_text(name, "name", limit=NAME_MAX, empty=True)
         if kind is not PullKind.MINIFLUX and not name:
@@ -119,10 +121,9 @@ class PulledImportService:
             raise InvalidError("Enter the password or the token of your account there.", field="secret")
         limit = self._settings.imports_per_hour
         throttle(self._limiter, f"import:{actor.user_id}", limit=limit, window=clock.HOUR)
-        found = self._pulls.add(actor.user_id, kind, address, Login(name, secret), clock.now())
+        login = Login(name, secret)
+        found = self._pulls.add(actor.user_id, kind, address, login, clock.now(), instead_of=instead_of)
         log.info("import_requested", user_id=actor.user_id, import_id=found.id, kind=kind.value)
-        if instead_of:
-            self._pulls.mapper.remove_pull(actor.user_id, check_id(instead_of, "instead"))
         self._enqueue(found)
         return found
 

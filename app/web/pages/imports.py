@@ -162,6 +162,10 @@ def read_server() -> Response | tuple[str, int]:
             get_actor(), kind, address, name=form.name, secret=form.secret, instead_of=form.instead
         )
     except _SHOWN as e:
+        if isinstance(e, ConflictError) and form.instead:  # its page says what has become of it
+            with contextlib.suppress(NotFoundError):
+                return _show(form.instead, error=e), e.http_status
+            return _centre(e), e.http_status
         return render_page("pages/import_server.html", typed=form, error=e), e.http_status
     return _to(found)
 
