@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,7 +18,7 @@ from app.mappers.mongo.migrations import m0004_move_fetch_log
 from app.mappers.mongo.migrations.migrator import Migrator
 from app.models.feeds.feed import FeedFields, FeedUpdate, FetchRecord, UnchangedPoll
 from app.models.feeds.fetch_log import KEPT, FetchCounts
-from app.models.operations.feed_list import FeedOrder, FeedQuery
+from app.models.operations.feed_list import SLOW_MOST, FeedFilter, FeedOrder, FeedQuery
 from tests.support.fetches import record_fetches
 
 NOW = dt.datetime(2026, 11, 28, 12, 30, tzinfo=dt.UTC)
@@ -131,6 +132,29 @@ def test_slow_feeds_are_listed_by_their_longest_fetch(services: Services, feed_i
     _poll(services, feed_id, NOW, 20)
     rows = lists.list_feeds(FeedQuery(order=FeedOrder.SLOWEST), NOW, 10).rows
     assert [(row.id, row.slowest) for row in rows] == [(feed_id, 9000)]
+
+
+def test_slow_feeds_are_filtered_before_the_slowest_are_taken(
+    services: Services, db: Any, feed_id: int
+) -> None:
+    urls = [f"https://slower.example/{number}" for number in range(1001)]
+    services.gateways.feeds.get_or_create_many(urls, now=NOW, due=NOW)
+    slower = {"$set": {"slow_at": NOW - HOUR, "slow_ms": 60_000}}
+    db.feeds.update_many({"_id": {"$ne": feed_id}}, slower)
+    _poll(services, feed_id, NOW - 2 * HOUR, 9000)
+    lists = services.gateways.feed_lists
+    lists.pause(feed_id)
+    by_order = FeedQuery(order=FeedOrder.SLOWEST)
+    for query in (
+        dataclasses.replace(by_order, filter=FeedFilter.PAUSED),
+        dataclasses.replace(by_order, text="feeds.example"),
+        dataclasses.replace(by_order, text=str(feed_id)),
+    ):
+        assert [(row.id, row.slowest) for row in lists.list_feeds(query, NOW, 10).rows] == [(feed_id, 9000)]
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "timeout"}})
+    failing = dataclasses.replace(by_order, filter=FeedFilter.ERRORS, word="timeout")
+    assert [row.id for row in lists.list_feeds(failing, NOW, 10).rows] == [feed_id]
+    assert len(lists.list_feeds(by_order, NOW, 10).rows) == SLOW_MOST
 
 
 def _old_line(feed_id: int, at: dt.datetime, **fields: Any) -> dict[str, Any]:

@@ -36,8 +36,8 @@ class FeedListGateway:
         return FeedList(rows, f"{last.subscribers}.{last.id}" if last else "")
 
     def _find_slowest(self, query: FeedQuery, now: dt.datetime) -> FeedList:
-        slowest = self._lists.find_slow(now - _DAY)
-        feeds = self._lists.find_many(list(slowest), query)
+        slowest = self._lists.find_slow(query, now - _DAY)
+        feeds = self._lists.find_many(list(slowest))
         return FeedList(tuple(_row(feeds[i], slowest=ms) for i, ms in slowest.items() if i in feeds))
 
     def find_many(self, feed_ids: Sequence[int]) -> dict[int, FeedRow]:

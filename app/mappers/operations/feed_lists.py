@@ -58,9 +58,6 @@ def _build_match(query: FeedQuery) -> Doc:
     return match
 
 
-_ALL = FeedQuery()
-
-
 class FeedListMapper:
     """Reads lists of feeds, and pauses, resumes and clears feeds."""
 
@@ -82,16 +79,18 @@ class FeedListMapper:
         return [_feed(d) for d in self._feeds.find(match, _FIELDS).sort(order).limit(limit)]
 
     @translate_errors
-    def find_many(self, feed_ids: Sequence[int], query: FeedQuery = _ALL) -> dict[int, Feed]:
-        """Return those of these feeds that match a query, by id."""
-        found = self._feeds.find({"$and": [{"_id": {"$in": list(feed_ids)}}, _build_match(query)]}, _FIELDS)
+    def find_many(self, feed_ids: Sequence[int]) -> dict[int, Feed]:
+        """Return these feeds by id; those that were merged or deleted are left out."""
+        found = self._feeds.find({"_id": {"$in": list(feed_ids)}, **_OURS}, _FIELDS)
         return {doc["_id"]: _feed(doc) for doc in found}
 
     @translate_errors
-    def find_slow(self, since: dt.datetime) -> dict[int, int]:
-        """Return the slow feeds since a time, slowest first, with their longest fetch in ms."""
-        fields = {FIELD: 1, "slow_ms": 1}
-        found = self._feeds.find({"slow_at": {"$gt": since}}, fields).sort("slow_at", DESCENDING)
+    def find_slow(self, query: FeedQuery, since: dt.datetime) -> dict[int, int]:
+        """Return the feeds of a query that were slow since a time, slowest first, with their longest fetch
+        in ms.
+        """
+        match, fields = {**_build_match(query), "slow_at": {"$gt": since}}, {FIELD: 1, "slow_ms": 1}
+        found = self._feeds.find(match, fields, hint="slow").sort("slow_at", DESCENDING)
         slowest = ((doc["_id"], _find_longest(doc, since)) for doc in found.limit(_SLOW_READ))
         return dict(sorted(slowest, key=lambda pair: (-pair[1], -pair[0]))[:SLOW_MOST])
 
