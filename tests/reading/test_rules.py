@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -40,11 +41,13 @@ def _try(services: Services) -> dict[str, int]:
 
 
 def _states(services: Services, actor: Actor, feed_id: int) -> dict[str, str]:
-    """Return title → marks of the entries of a feed."""
+    """Return title → marks of the entries of a feed; each highlighted one, and no other, has one rule."""
     (mine,) = services.gateways.subscriptions.find_by_user(actor.user_id, [feed_id])
     found = {}
     for entry in services.mappers.entries.find_range(feed_id, 0, 1 << 40, 1000):
         mark = services.gateways.tags.find_marks(actor.user_id, [entry.id]).get(entry.id)
+        by = [rule for rule, seqs in mine.highlighted_by.items() if seqs.has_seq(entry.seq)]
+        assert len(by) == mine.highlighted.has_seq(entry.seq)
         words = [
             "read" if mine.state.is_read(entry.seq) else "",
             "hidden" if mine.hidden.has_seq(entry.seq) else "",
@@ -54,6 +57,98 @@ def _states(services: Services, actor: Actor, feed_id: int) -> dict[str, str]:
         ]
         found[entry.title] = " ".join(filter(None, words))
     return found
+
+
+def _find_highlighters(services: Services, actor: Actor, feed_id: int) -> dict[str, int]:
+    """Return title → the rule that has highlighted it, 0: unknown; only of highlighted entries."""
+    (mine,) = services.gateways.subscriptions.find_by_user(actor.user_id, [feed_id])
+    found = services.mappers.entries.find_range(feed_id, 0, 1 << 40, 1000)
+    return {e.title: mine.find_highlighter(e.seq) for e in found if mine.highlighted.has_seq(e.seq)}
+
+
+def test_the_first_rule_that_highlights_an_entry_is_recorded(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    save = services.rules.save
+    save(ann, Rule(0, "", "title:chess", star=True))
+    games = save(ann, Rule(0, "", "title:chess", highlight=True))
+    news = save(ann, Rule(0, "", "title:/news/", highlight=True, stop=True))
+    every = save(ann, Rule(0, "", "title:/./", highlight=True))
+    bring(services, feed_id, "Chess news", "Football news", "Garden")
+    _try(services)
+    expected = {"Chess news": games.id, "Football news": news.id, "Garden": every.id}
+    assert _find_highlighters(services, ann, feed_id) == expected
+    services.rules.move(ann, every.id, -1)
+    _try(services)
+    assert _find_highlighters(services, ann, feed_id) == expected
+
+
+def test_the_id_of_a_deleted_rule_is_never_used_again(services: Services) -> None:
+    ann = add_user(services)
+    save, delete = services.rules.save, services.rules.delete
+    first, last = (save(ann, Rule(0, "", word, read=True)) for word in ("one", "two"))
+    content = json.dumps(services.rules.export(ann)).encode()
+    rows = services.rules.export(ann)["rules"]
+    delete(ann, last.id)
+    third = save(ann, Rule(0, "", "three", read=True))
+    assert third.id not in (first.id, last.id)
+    for one in (first, third):
+        delete(ann, one.id)
+    fourth = save(ann, Rule(0, "", "four", read=True))
+    assert fourth.id > third.id
+    delete(ann, fourth.id)
+    services.rules.import_rules(ann, content)
+    ids = {rule.id for rule in services.rules.list_rules(ann).rules}
+    assert min(ids) > fourth.id
+    for one in ids:
+        delete(ann, one)
+    assert services.rules.take_over(ann, rows) == 2
+    assert min(rule.id for rule in services.rules.list_rules(ann).rules) > max(ids)
+
+
+def test_a_run_over_past_entries_records_its_rule_and_the_undo_forgets_it(services: Services) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    bring(services, feed_id, "Chess", "Football")
+    first = services.rules.save(ann, Rule(0, "", "title:/^chess/", highlight=True))
+
+    def apply(rule: Rule) -> str:
+        run = services.rule_runs.begin(ann, rule.id)
+        services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+        return run.id
+
+    apply(first)
+    every = services.rules.save(ann, Rule(0, "", "title:/./", highlight=True))
+    run_id = apply(every)
+    assert _find_highlighters(services, ann, feed_id) == {"Chess": first.id, "Football": every.id}
+    services.rule_runs.undo(ann, run_id)
+    services.rule_runs.continue_run(ann.user_id, run_id, seconds=30)
+    assert _find_highlighters(services, ann, feed_id) == {"Chess": first.id}
+    (mine,) = services.gateways.subscriptions.find_by_user(ann.user_id, [feed_id])
+    assert {i: seqs.bits.bit_count() for i, seqs in mine.highlighted_by.items()} == {first.id: 1}
+
+
+@pytest.mark.parametrize("keeps_rules", [True, False])
+def test_an_undone_unsubscribe_keeps_what_rules_and_hiding_have_set(
+    services: Services, keeps_rules: bool
+) -> None:
+    ann = add_user(services)
+    feed_id = subscribe(services, ann)
+    rules = [
+        services.rules.save(ann, Rule(0, "", "title:chess", highlight=True)),
+        services.rules.save(ann, Rule(0, "", "title:advert", hide=True)),
+    ]
+    bring(services, feed_id, "Chess", "An advert")
+    _try(services)
+    if not keeps_rules:
+        for rule in rules:
+            services.rules.delete(ann, rule.id)
+    before = _states(services, ann, feed_id)
+    assert before == {"Chess": "highlighted", "An advert": "read hidden"}
+    undo = services.subscriptions.unsubscribe(ann, feed_id)
+    services.subscriptions.restore(ann, undo)
+    assert _states(services, ann, feed_id) == before
+    assert _find_highlighters(services, ann, feed_id) == {"Chess": rules[0].id}
 
 
 def test_rules_mark_new_entries(services: Services) -> None:
@@ -410,14 +505,15 @@ def test_a_kill_within_a_run_or_its_undo_changes_nothing(
     services.reading.set_starred(ann, ids["football 2"], True)
     before = _states(services, ann, feed_id)
     services.indexing.run(clock.now(), seconds=30)
-    rule = services.rules.save(ann, Rule(0, "", "football", star=True, hide=True))
+    rule = services.rules.save(ann, Rule(0, "", "football", star=True, hide=True, highlight=True))
     run = services.rule_runs.begin(ann, rule.id)
     is_of_undo = method.startswith("remove")
     if not is_of_undo:
         assert rules_dying.run_and_die(services.settings, method, ann.user_id, run.id, is_after=is_after)
     services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
     found = _states(services, ann, feed_id)
-    assert found == {"football 1": "read hidden starred", "football 2": "read hidden starred", "chess": ""}
+    marked = "read hidden highlighted starred"
+    assert found == {"football 1": marked, "football 2": marked, "chess": ""}
     services.rule_runs.undo(ann, run.id)
     if is_of_undo:
         assert rules_dying.run_and_die(services.settings, method, ann.user_id, run.id, is_after=is_after)

@@ -22,6 +22,7 @@ from app.mappers.subscriptions.subscriptions import (
 )
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import SourceFeed
+from app.models.subscriptions.read_state import RemovedEntries
 from app.models.subscriptions.subscription import ReadState, StartRule, Subscription
 
 OLD = ReadState(5, 1 << 6, 64, (2, 3))
@@ -151,6 +152,14 @@ def test_a_raw_subscription_is_read_with_all_its_fields() -> None:
     for flag in ("paused", "person", "muted"):
         found = raw_read_states.decode_subscription(bson.encode({**doc, flag: True}))
         assert found == plain._replace(**{flag: True})
+    numbers = {"hidden": {"0": Int64(2)}, "highlighted": {"0": Int64(12)}}
+    lit = {**numbers, "highlighted_by": {"1": {"0": Int64(4)}, "9": {"1": Int64(0), "0": Int64(8)}, "3": {}}}
+    found = raw_read_states.decode_subscription(bson.encode({**doc, **lit}))
+    by = {1: RemovedEntries(4, 0), 9: RemovedEntries(8, 0)}
+    two = {"hidden": RemovedEntries(2, 0), "highlighted": RemovedEntries(12, 0), "highlighted_by": by}
+    assert found == plain._replace(**two)
+    assert [found.find_highlighter(seq) for seq in range(1, 5)] == [0, 1, 9, 0]
+    assert found.move_to(8, plain.state) == plain._replace(feed_id=8)
     # Whatever the order of the fields, and without those that an older version did not write.
     assert raw_read_states.decode_subscription(bson.encode(dict(reversed(doc.items())))) == plain
     old = {name: doc[name] for name in ("_id", "user_id", "feed_id", "upto")}

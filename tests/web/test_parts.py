@@ -10,11 +10,13 @@ import json
 import re
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from flask import Flask
 from playwright._impl._driver import compute_driver_executable
 
 from app import clock
@@ -27,6 +29,7 @@ from app.models.feeds.fetch_log import FetchCounts, FetchLog
 from app.web.assets import bundle
 from app.web.keyboard import keys
 from app.web.view import chart, present
+from app.web.view.sprite import render_icon
 from tests.support.manager import environment
 
 REPO = Path(__file__).resolve().parents[2]
@@ -280,3 +283,17 @@ def test_a_password_that_cannot_be_read_is_one_sentence(
     monkeypatch.setattr(sys, "stdin", None if given is None else io.TextIOWrapper(io.BytesIO(given)))
     with pytest.raises(InvalidError, match=sentence):
         cli.main(["user", "create", "--name", "x", "--email", "x@example.org", *words], standalone_mode=False)
+
+
+class _Label(str):
+    """A text that can be watched."""
+
+
+def test_the_label_of_an_icon_is_not_kept(app: Flask) -> None:
+    """It may have a person's words."""
+    with app.test_request_context():
+        label = _Label("Ann’s secret")
+        assert "Ann’s secret" in render_icon("marker", label)
+        watched = weakref.ref(label)
+        del label
+        assert watched() is None

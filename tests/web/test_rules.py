@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import io
 import json
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from app import clock
 from app.bootstrap.services import Services
 from app.gateways.reading import rules as rules_gateway
 from app.models.accounts.actor import Actor
-from app.models.reading.rules import Rule
+from app.models.reading.rules import Rule, RuleMarks
 from app.web.view import highlight
 from tests.reading.test_rules import URL, bring, subscribe
 from tests.support.reader import pull, rss
@@ -165,54 +167,103 @@ def test_lists_leave_out_hidden_entries_and_show_highlighted_ones(
     assert len(found.select(".rows h2")) == 1
 
 
+def _show(visitor: Visitor, path: str) -> BeautifulSoup:
+    return BeautifulSoup(visitor.get(path).text, "lxml")
+
+
+def _name_rows(page: BeautifulSoup) -> dict[str, str]:
+    """Return title → what the sign of a highlighted row says."""
+    return {
+        row.select_one("h2").text.rpartition(": ")[2].strip(): row.select_one(".why")["title"]
+        for row in page.select(".row.lit")
+    }
+
+
 def test_a_highlighted_entry_names_its_rule(ann: Visitor, actor: Actor, services: Services) -> None:
     feed_id = subscribe(services, actor)
     first = services.rules.save(actor, Rule(0, "Games", "title:chess", highlight=True))
-    services.rules.save(actor, Rule(0, "Cups", "football", (feed_id,), highlight=True))
+    second = services.rules.save(actor, Rule(0, "Cups", "football", (feed_id,), highlight=True))
     bring(services, feed_id, "Chess", "Football", "Else", url=URL)
     services.rule_runner.run(clock.now(), seconds=30)
-
-    def show(path: str) -> BeautifulSoup:
-        return BeautifulSoup(ann.get(path).text, "lxml")
-
-    def name_rows(page: BeautifulSoup) -> dict[str, str]:
-        return {
-            row.select_one("h2").text.rpartition(": ")[2].strip(): row.select_one(".why")["title"]
-            for row in page.select(".row.lit")
-        }
-
-    page = show(f"/read/feed/{feed_id}")
-    assert name_rows(page) == {"Chess": "Highlighted by “Games”", "Football": "Highlighted by “Cups”"}
-    label = page.select_one(".row.lit .why svg")["aria-label"]
-    assert label in name_rows(page).values()
+    page = _show(ann, f"/read/feed/{feed_id}")
+    assert _name_rows(page) == {"Chess": "Highlighted by “Games”", "Football": "Highlighted by “Cups”"}
     [entry] = [row["data-id"] for row in page.select(".row.lit") if "Chess" in row.text]
+    path = f"/read/feed/{feed_id}?entry={entry}"
     for headers in ({}, {"HX-Request": "true", "HX-Target": "section#article"}):
-        article = BeautifulSoup(ann.get(f"/read/feed/{feed_id}?entry={entry}", headers=headers).text, "lxml")
+        article = BeautifulSoup(ann.get(path, headers=headers).text, "lxml")
         line = article.select_one(".article .why")
         assert line.text.strip() == "Highlighted by the rule Games"
         assert line.a["href"] == f"/settings/rules/{first.id}"
+    # What a rule looks for now says nothing about then, and no condition is tried again.
+    services.rules.save(actor, dataclasses.replace(first, query="zebra", highlight=False, read=True))
+    services.rules.save(actor, dataclasses.replace(second, query="chess"))
+    assert _name_rows(_show(ann, f"/read/feed/{feed_id}")) == _name_rows(page)
     services.rules.delete(actor, first.id)
-    assert name_rows(show(f"/read/feed/{feed_id}"))["Football"] == "Highlighted by “Cups”"
-    article = show(f"/read/feed/{feed_id}?entry={entry}")
-    assert article.select_one(".article .why").text.strip() == "Highlighted by a rule"
+    assert _name_rows(_show(ann, f"/read/feed/{feed_id}")) == {
+        "Chess": "Highlighted by a rule that you have deleted",
+        "Football": "Highlighted by “Cups”",
+    }
+    line = _show(ann, path).select_one(".article .why")
+    assert (line.text.strip(), line.a) == ("Highlighted by a rule that you have deleted", None)
 
 
-def test_a_row_without_its_text_names_only_the_one_rule_that_may_have_matched_it(
+def test_the_name_is_that_of_the_rule_that_decided(ann: Visitor, actor: Actor, services: Services) -> None:
+    url = "https://site.example/far"
+    feed_id = services.subscriptions.subscribe(actor, url).subscription.feed_id
+    rows = [
+        ("Tagger", "title:snake", {"tag": "x"}),
+        ("Ads", "title:snake -sponsored", {}),
+        ("Brief", "title:snake -longer:300", {}),
+        ("No tag", "title:snake -tag:x", {}),
+        ("Tagged", "tag:x", {}),
+        ("Snakes", "title:snake", {}),
+    ]
+    for name, query, more in rows:
+        services.rules.save(actor, Rule(0, name, query, **{"highlight": not more, **more}))
+    text = "<p>" + "Much is said before. " * 60 + "It is sponsored.</p>"
+    pull(services, [feed_id], {url: rss("Far", [("Snake", text)])})
+    services.rule_runner.run(clock.now(), seconds=30)
+    page = _show(ann, f"/read/feed/{feed_id}")
+    assert _name_rows(page) == {"Snake": "Highlighted by “Tagged”"}
+    entry = page.select_one(".row.lit")["data-id"]
+    article = _show(ann, f"/read/feed/{feed_id}?entry={entry}")
+    assert article.select_one(".article .why").text.strip() == "Highlighted by the rule Tagged"
+
+
+def test_the_page_of_today_names_rules(ann: Visitor, actor: Actor, services: Services) -> None:
+    feed_id = subscribe(services, actor)
+    services.rules.save(actor, Rule(0, "Games", "title:chess", highlight=True))
+    when = format_datetime(clock.now() - dt.timedelta(hours=1)).encode()
+    body = rss("One", [("Chess", "<p>Text.</p>")]).replace(b"<guid>", b"<pubDate>%s</pubDate><guid>" % when)
+    pull(services, [feed_id], {URL: body})
+    services.rule_runner.run(clock.now(), seconds=30)
+    assert _name_rows(_show(ann, "/read/today")) == {"Chess": "Highlighted by “Games”"}
+
+
+def test_the_sign_of_a_highlight_says_a_name_as_it_is(ann: Visitor, actor: Actor, services: Services) -> None:
+    feed_id = subscribe(services, actor)
+    services.rules.save(actor, Rule(0, 'Q&A "x" <b>', "title:chess", highlight=True))
+    bring(services, feed_id, "Chess", url=URL)
+    services.rule_runner.run(clock.now(), seconds=30)
+    sign = _show(ann, f"/read/feed/{feed_id}").select_one(".row.lit .why")
+    label = 'Highlighted by “Q&A "x" <b>”'
+    assert (sign["role"], sign["title"], sign["aria-label"]) == ("img", label, label)
+    assert sign.svg["aria-hidden"] == "true"
+
+
+def test_what_was_highlighted_before_rules_were_recorded_names_none(
     ann: Visitor, actor: Actor, services: Services
 ) -> None:
     feed_id = subscribe(services, actor)
-    rules = [
-        services.rules.save(actor, Rule(0, name, query, highlight=True))
-        for name, query in (("Far", "zebra"), ("Long", "longer:400"))
-    ]
-    url = "https://site.example/far"
-    bring_text = "<p>" + "Much is said before. " * 40 + "A zebra.</p>"
-    feed_id = services.subscriptions.subscribe(actor, url).subscription.feed_id
-    pull(services, [feed_id], {url: rss("Far", [("One", bring_text)])})
-    services.rule_runner.run(clock.now(), seconds=30)
-    assert "Highlighted by a rule" in ann.get(f"/read/feed/{feed_id}").text
-    services.rules.delete(actor, rules[1].id)
-    assert "Highlighted by “Far”" in ann.get(f"/read/feed/{feed_id}").text
+    services.rules.save(actor, Rule(0, "Games", "title:chess", highlight=True))
+    bring(services, feed_id, "Chess", url=URL)
+    marks = RuleMarks(actor.user_id, feed_id, 0, 0, highlighted=(1,))
+    services.mappers.subscriptions.add_rule_marks(marks)
+    page = _show(ann, f"/read/feed/{feed_id}")
+    assert _name_rows(page) == {"Chess": "Highlighted by a rule"}
+    entry = page.select_one(".row.lit")["data-id"]
+    line = _show(ann, f"/read/feed/{feed_id}?entry={entry}").select_one(".article .why")
+    assert (line.text.strip(), line.a) == ("Highlighted by a rule", None)
 
 
 def test_rules_travel_as_a_file(ann: Visitor, actor: Actor, services: Services) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.errors import NotFoundError, TooLargeError
 from app.gateways.reading.entries import EntryGateway
@@ -160,7 +160,7 @@ class RuleRunGateway(RuleRunMapper):
             self._entries.set_many_starred(user_id, part.starred, True, now)
         if part.tagged:
             self._tag(user_id, rule.tag, list(self._find_keys_of(user_id, part)), now)
-        self._subscriptions.add_rule_marks(_make_marks(user_id, part))
+        self._subscriptions.add_rule_marks(_make_marks(user_id, part, [rule.id]))
         return fresh
 
     def _select_fresh(self, user_id: int, rule: Rule, part: RunPart) -> RunPart:
@@ -197,7 +197,11 @@ class RuleRunGateway(RuleRunMapper):
         if one is not None:
             was_kept = set(part.kept) if one.mass == part.mass else set[int]()
             read = tuple(seq for seq in part.read if seq > one.state.upto or seq in was_kept)
-            self._subscriptions.remove_rule_marks(_make_marks(user_id, part._replace(read=read)))
+            # Another rule may have highlighted an entry between the record of the part and its change.
+            lit = part.highlighted
+            more = {i for i, seqs in one.highlighted_by.items() if any(map(seqs.has_seq, lit))}
+            marks = _make_marks(user_id, part._replace(read=read), {rule.id, *more})
+            self._subscriptions.remove_rule_marks(marks)
         if part.starred:
             self._entries.set_many_starred(user_id, part.starred, False, now)
         mine = self._tags.find_by_user(user_id) if part.tagged else []
@@ -223,7 +227,11 @@ class RuleRunGateway(RuleRunMapper):
                     self._tags.tag_many(user_id, [key], name, now)
 
 
-def _make_marks(user_id: int, part: RunPart) -> RuleMarks:
+def _make_marks(user_id: int, part: RunPart, rule_ids: Iterable[int]) -> RuleMarks:
     return RuleMarks(
-        user_id, part.feed_id, 0, 0, read=part.read, hidden=part.hidden, highlighted=part.highlighted
+        *(user_id, part.feed_id, 0, 0),
+        read=part.read,
+        hidden=part.hidden,
+        highlighted=part.highlighted,
+        highlighted_by=dict.fromkeys(rule_ids, part.highlighted),
     )

@@ -48,8 +48,7 @@ from app.models.reading.rules import (
     is_in_scope,
     parse_condition,
 )
-from app.models.reading.search import SearchDocument, SearchRequest
-from app.models.reading.stream import Article, EntryRow
+from app.models.reading.search import SearchRequest
 from app.models.reading.tag import SavedSearch
 from app.models.reading.tokenizer import fold_text
 from app.models.subscriptions.folder import (
@@ -290,29 +289,6 @@ class RuleGateway(RuleMapper):
             length=entry_bodies.count_characters(entry.content, entry.summary),
         )
 
-    def find_highlighters(
-        self, user_id: int, rows: Iterable[EntryRow], article: Article | None
-    ) -> dict[int, Rule]:
-        """Return the rules that have highlighted these entries, by entry; an article's text is known."""
-        lit = {row.id: row for row in rows if row.highlighted}
-        own = article if article is not None and article.highlighted else None
-        rules = self.find_by_user(user_id).rules if lit or own else ()
-        if not any(rule.highlight for rule in rules):
-            return {}
-        feed_ids = {row.feed_id for row in lit.values()} | ({own.entry.feed_id} if own else set())
-        mine = {one.feed_id: one for one in self._subscriptions.find_by_user(user_id, list(feed_ids))}
-        reader = ReaderRules(rules, lambda: self._folders.find_by_user(user_id))
-        found = dict[int, Rule | None]()
-        for row in lit.values():
-            if row.feed_id in mine:
-                feed = reader.make_feed(mine[row.feed_id], row.feed_title)
-                found[row.id] = reader.compiled.find_highlighter(_read_shown(row), feed, is_whole=False)
-        if own and own.entry.feed_id in mine:
-            feed = reader.make_feed(mine[own.entry.feed_id], own.feed_title)
-            entry = self.read_entry(own.entry, own.language or "")
-            found[own.entry.id] = reader.compiled.find_highlighter(entry, feed, is_whole=True)
-        return {entry_id: rule for entry_id, rule in found.items() if rule}
-
     def apply_rules(self, reader: RuledReader, upto: int, found: Sequence[Judged], now: dt.datetime) -> bool:
         """Do what a user's rules say with entries of a feed, and record up to which number they were tried.
 
@@ -516,6 +492,10 @@ def make_marks(reader: RuledReader, upto: int, found: Sequence[Judged]) -> RuleM
     def select_seqs(action: str) -> tuple[int, ...]:
         return tuple(one.key.seq for one in found if action in one.verdict.actions)
 
+    highlighted_by = dict[int, list[int]]()
+    for one in found:
+        if rule_id := one.verdict.highlighter:
+            highlighted_by.setdefault(rule_id, []).append(one.key.seq)
     return RuleMarks(
         reader.user_id,
         reader.feed_id,
@@ -524,22 +504,8 @@ def make_marks(reader: RuledReader, upto: int, found: Sequence[Judged]) -> RuleM
         read=select_seqs("read"),
         hidden=select_seqs("hide"),
         highlighted=select_seqs("highlight"),
+        highlighted_by=highlighted_by,
     )
-
-
-def _read_shown(row: EntryRow) -> RuleEntry:
-    """Return as much of an entry as a row of a list has."""
-    document = SearchDocument(
-        id=row.id,
-        feed_id=row.feed_id,
-        seq=0,
-        at=to_millis(row.at),
-        title=row.title,
-        author=row.author,
-        text=row.excerpt,
-        language=row.language or "",
-    )
-    return RuleEntry(document, url=row.url or "", excerpt=row.excerpt, length=len(row.excerpt))
 
 
 def _key(entry: Entry) -> EntryKey:

@@ -1,6 +1,6 @@
 """Rules: the collection ``rules``, one document per user with all rules in their order.
 
-    {user_id, on, rev, rules: [{id, name, query, …}], hits: {rule: {day: matches}}, run?, alerts?}
+    {user_id, on, rev, rules: [{id, name, query, …}], hits: {rule: {day: matches}}, last_id, run?, alerts?}
 
 ``on``: whether any rule is switched on. ``alerts``: ids of saved searches that notify. How far rules were
 tried on a feed's entries is a field of the subscription. The place in the news up to which all rules were
@@ -81,6 +81,7 @@ class RuleMapper:
             "rev": Int64(was.rev + 1),
             "rules": list(map(encode_rule, rules)),
             "hits": hits,
+            "last_id": max(was.last_id, *(rule.id for rule in rules)) if rules else was.last_id,
         }
         query: Doc = {"user_id": user_id, "rev": Int64(was.rev) if was.rev else None}
         try:
@@ -155,7 +156,8 @@ def encode_rule(rule: Rule) -> Doc:
 def _read(doc: Doc) -> RuleSet:
     hits = {int(rule): {int(day): n for day, n in days.items()} for rule, days in doc.get("hits", {}).items()}
     rules = tuple(map(decode_rule, doc.get("rules", ())))
-    return RuleSet(rules, doc.get("rev", 0), hits, has_alerts=bool(doc.get("alerts")))
+    last_id = max(doc.get("last_id", 0), *(rule.id for rule in rules)) if rules else doc.get("last_id", 0)
+    return RuleSet(rules, doc.get("rev", 0), hits, has_alerts=bool(doc.get("alerts")), last_id=last_id)
 
 
 def decode_rule(doc: Doc) -> Rule:

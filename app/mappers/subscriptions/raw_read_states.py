@@ -17,7 +17,7 @@ from typing import Any
 import bson
 
 from app.models.subscriptions.read_state import NO_ENTRIES, ReadState, RemovedEntries, from_words
-from app.models.subscriptions.subscription import Subscription
+from app.models.subscriptions.subscription import NO_HIGHLIGHTERS, Subscription
 from app.runtime.version_cache import VersionCache
 
 Doc = dict[str, Any]
@@ -28,7 +28,8 @@ _SPARE = 500
 #: Longest parts of a document, in bytes, for which the caches of layouts and of other fields are used.
 _LAYOUT_MAX, _REST_MAX = 1024, 256
 #: Kept-unread numbers, title, folders, sort keys in them, mass mark, days until read, newest to keep,
-#: paused, person, muted, private, original, notify, full_text, reopen, hidden, highlighted, ruled.
+#: paused, person, muted, private, original, notify, full_text, reopen, hidden, highlighted, ruled, done,
+#: highlighted by rule.
 Rest = tuple[
     tuple[int, ...],
     str,
@@ -42,6 +43,7 @@ Rest = tuple[
     RemovedEntries,
     int | None,
     int,
+    Mapping[int, RemovedEntries],
 ]
 #: The flags, in their order in a :class:`Subscription`.
 FLAGS = ("paused", "person", "muted", "private", "original", "notify", "full_text", "reopen")
@@ -144,7 +146,16 @@ def _rest_of(doc: Doc) -> Rest:
     rules = _find_numbers(doc, "hidden"), _find_numbers(doc, "highlighted"), get("ruled")
     numbers = get("mass"), get("read_after", 0), get("keep_newest", 0)
     unread, done = tuple(get("unread", ())), get("read_after_done", 0)
-    return unread, get("title", ""), folder_ids, orders, *numbers, *flags, *rules, done
+    by = read_highlighters(doc)
+    return unread, get("title", ""), folder_ids, orders, *numbers, *flags, *rules, done, by
+
+
+def read_highlighters(doc: Doc) -> Mapping[int, RemovedEntries]:
+    """Return rule → numbers of the entries that it has highlighted, of a stored subscription."""
+    if "highlighted_by" not in doc:
+        return NO_HIGHLIGHTERS
+    found = {int(rule): RemovedEntries(*from_words(words)) for rule, words in doc["highlighted_by"].items()}
+    return {rule: numbers for rule, numbers in found.items() if numbers.bits}
 
 
 def _find_numbers(doc: Doc, name: str) -> RemovedEntries:

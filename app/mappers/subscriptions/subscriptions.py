@@ -33,7 +33,7 @@ from app.mappers.mongo.outbox_rows import add_missed_feeds
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
 from app.mappers.subscriptions import raw_read_states
 from app.models.reading.rules import RuledReader, RuleMarks
-from app.models.subscriptions.read_state import ReadState, build_word_masks, from_words
+from app.models.subscriptions.read_state import ReadState, RemovedEntries, build_word_masks, from_words
 from app.models.subscriptions.subscription import Subscription
 from app.runtime import identity_map
 
@@ -433,8 +433,7 @@ class SubscriptionMapper:
     def remove_rule_marks(self, marks: RuleMarks) -> None:
         """Mark entries as unread, and no longer hide or highlight them; a repeat changes nothing."""
         bits: Doc = {}
-        numbers = {"words": marks.read, "hidden": marks.hidden, "highlighted": marks.highlighted}
-        for name, seqs in numbers.items():
+        for name, seqs in _group_numbers(marks).items():
             bits |= {f"{name}.{n}": {"and": Int64(~mask)} for n, mask in build_word_masks(seqs).items()}
         if bits:
             query = {"user_id": marks.user_id, "feed_id": marks.feed_id}
@@ -744,15 +743,34 @@ def _build_ruled(marks: RuleMarks) -> tuple[Doc, Doc]:
     return query, update | _build_rule_bits(marks)
 
 
+def _group_numbers(marks: RuleMarks) -> dict[str, Sequence[int]]:
+    """Return the numbers of marks by the field of their bitmap."""
+    by = {f"highlighted_by.{rule}": seqs for rule, seqs in marks.highlighted_by.items()}
+    return {"words": marks.read, "hidden": marks.hidden, "highlighted": marks.highlighted, **by}
+
+
 def _build_rule_bits(marks: RuleMarks) -> Doc:
     # Hidden entries are read, so that no count includes them.
     read = sorted({*marks.read, *marks.hidden})
     bits: Doc = {}
-    for name, seqs in (("words", read), ("hidden", marks.hidden), ("highlighted", marks.highlighted)):
+    for name, seqs in {**_group_numbers(marks), "words": read}.items():
         bits |= {f"{name}.{n}": {"or": Int64(mask)} for n, mask in build_word_masks(seqs).items()}
     if not bits:
         return {}
     return {"$bit": bits, "$pull": {"unread": {"$in": read}}, "$inc": {"rev": Int64(1)}}
+
+
+def encode_rule_marks(subscription: Subscription) -> Doc:
+    """Return the stored form of the entries of a subscription that are hidden or highlighted."""
+    numbers = {"hidden": subscription.hidden, "highlighted": subscription.highlighted}
+    doc: Doc = {name: _encode_numbers(found) for name, found in numbers.items() if found.bits}
+    if by := subscription.highlighted_by:
+        doc["highlighted_by"] = {str(rule): _encode_numbers(found) for rule, found in by.items()}
+    return doc
+
+
+def _encode_numbers(numbers: RemovedEntries) -> Doc:
+    return _encode_words(ReadState(0, numbers.bits, numbers.start))
 
 
 def encode_orders(orders: Mapping[int, str]) -> Doc:
@@ -813,9 +831,7 @@ def _new(new_id: int, subscription: Subscription, *, pending: bool, has_rules: b
             doc[flag] = True
     if pending:
         doc["pending"] = True
-    for name, numbers in (("hidden", subscription.hidden), ("highlighted", subscription.highlighted)):
-        if numbers.bits:
-            doc[name] = _encode_words(ReadState(0, numbers.bits, numbers.start))
+    doc |= encode_rule_marks(subscription)
     if has_rules:
         # Rules are tried on what is unread from the start.
         doc["ruled"] = Int64(subscription.ruled or subscription.state.upto)

@@ -20,8 +20,8 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import Doc, Session
 from app.mappers.reading.marks import build_note_doc, parse_note
 from app.mappers.sharing.shares import build_share_doc, parse_share
-from app.mappers.subscriptions.raw_read_states import FLAGS
-from app.mappers.subscriptions.subscriptions import encode_orders
+from app.mappers.subscriptions.raw_read_states import FLAGS, read_highlighters
+from app.mappers.subscriptions.subscriptions import encode_orders, encode_rule_marks
 from app.models.reading.tag import SavedSearch
 from app.models.subscriptions.folder import Folder
 from app.models.subscriptions.read_state import ReadState, RemovedEntries, from_words
@@ -256,13 +256,9 @@ def _of_subscription(subscription: Subscription) -> Doc:
 
 
 def _of_rules(subscription: Subscription) -> Doc:
-    if subscription.ruled is None:
-        return {}
-    words = {name: ReadState(0, *getattr(subscription, name)).to_words() for name in _NUMBERS}
-    return {
-        "ruled": Int64(subscription.ruled),
-        **{name: {key: Int64(word) for key, word in found.items()} for name, found in words.items()},
-    }
+    # Hidden by hand, or by rules that are gone: entries stay so without any rule.
+    ruled = {} if subscription.ruled is None else {"ruled": Int64(subscription.ruled)}
+    return ruled | encode_rule_marks(subscription)
 
 
 def _of_folder(folder: Folder) -> Doc:
@@ -321,4 +317,5 @@ def _subscription(user_id: int, doc: Doc) -> Subscription:
         read_after_done=doc.get("read_after_done", 0),
         hidden=hidden,
         highlighted=highlighted,
+        highlighted_by=read_highlighters(doc),
     )

@@ -14,6 +14,7 @@ import datetime as dt
 import enum
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from app.models.reading.entry import Entry
@@ -104,12 +105,14 @@ class RuleSet:
         rev: rises with each change.
         hits: rule → day (ordinal) → matches.
         has_alerts: whether the user has saved searches that notify.
+        last_id: the highest id of all rules that the user has or had: entries name theirs by id.
     """
 
     rules: tuple[Rule, ...] = ()
     rev: int = 0
     hits: Mapping[int, Mapping[int, int]] = dataclasses.field(default_factory=dict)
     has_alerts: bool = False
+    last_id: int = 0
 
     @property
     def is_active(self) -> bool:
@@ -328,6 +331,7 @@ class Verdict:
     """What rules do with an entry, and which rules and saved searches matched.
 
     ``sends``: ids of the targets that it is sent to.
+    ``highlighter``: the first rule that highlights it; 0: none.
     """
 
     actions: frozenset[str] = frozenset()
@@ -335,6 +339,7 @@ class Verdict:
     rules: tuple[int, ...] = ()
     alerts: tuple[int, ...] = ()
     sends: tuple[int, ...] = ()
+    highlighter: int = 0
 
     @property
     def is_empty(self) -> bool:
@@ -383,33 +388,18 @@ class CompiledRules:
             ]
         return found
 
-    def find_highlighter(self, entry: RuleEntry, feed: RuleFeed, *, is_whole: bool) -> Rule | None:
-        """Return the rule that has highlighted an entry; None: unknown, as rules may have changed.
-
-        Args:
-            is_whole: the entry has its text, and not only what a row of a list shows of it. Without it, a
-                rule that looks at texts is named only if it is the only one.
-        """
-        unsure = list[Rule]()
-        for rule, condition in self.select_rules(feed):
-            if not rule.highlight:
-                continue
-            if is_match(condition, entry):
-                return rule
-            if not is_whole and needs_text(condition):
-                unsure.append(rule)
-        return unsure[0] if len(unsure) == 1 else None
-
     def judge_entry(self, entry: RuleEntry, feed: RuleFeed) -> Verdict:
         """Return what the rules do with an entry."""
         actions, tags, matched = set[str](), list[str](), list[int]()
-        sends = list[int]()
+        sends, highlighter = list[int](), 0
         for rule, condition in self.select_rules(feed):
             if not is_match(condition, entry, tags):
                 continue
             matched.append(rule.id)
             is_loud = not feed.is_muted or feed.id in rule.feeds or has_feed_name(condition.query)
             actions.update(a for a in ACTIONS if getattr(rule, a) and (is_loud or a != "notify"))
+            if rule.highlight and not highlighter:
+                highlighter = rule.id
             if rule.tag:
                 tags.append(rule.tag)
             if rule.send:
@@ -423,6 +413,7 @@ class CompiledRules:
             tuple(matched),
             alerts,
             tuple(dict.fromkeys(sends)),
+            highlighter,
         )
 
     def _find_alerts(
@@ -483,12 +474,6 @@ def is_match(condition: Condition, entry: RuleEntry, tags: Collection[str] = ())
     return all(map(entry.has_term, query.terms)) and not any(map(entry.has_term, query.without))
 
 
-def needs_text(condition: Condition) -> bool:
-    """Return whether a condition looks at more than the title, the author and the address of an entry."""
-    terms = (*condition.query.terms, *condition.query.without)
-    return condition.length != (None, None) or any(term.where is TermField.ANY for term in terms)
-
-
 def has_extras(condition: Condition, entry: RuleEntry) -> bool:
     """Return whether an entry meets the parts of a condition that a search doesn't know."""
     at_least, at_most = condition.length
@@ -533,7 +518,10 @@ class RuledReader(NamedTuple):
 
 
 class RuleMarks(NamedTuple):
-    """What a user's rules do with a feed's entries above ``ruled`` up to ``upto``: numbers by action."""
+    """What a user's rules do with a feed's entries above ``ruled`` up to ``upto``: numbers by action.
+
+    ``highlighted_by``: rule → those of ``highlighted`` that are its own.
+    """
 
     user_id: int
     feed_id: int
@@ -542,6 +530,7 @@ class RuleMarks(NamedTuple):
     read: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
     highlighted: tuple[int, ...] = ()
+    highlighted_by: Mapping[int, Sequence[int]] = MappingProxyType({})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

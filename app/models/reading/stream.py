@@ -255,7 +255,8 @@ class EntryRow:
     ``pictures`` and ``enclosures`` come with ``html``.
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
-    ``original``: its title opens the page at its site. ``highlighted``: by one of the user's rules.
+    ``original``: its title opens the page at its site. ``highlighted``: by one of the user's rules, of which
+    ``highlighter`` is the id; 0: unknown.
     ``read_at``: when the user read it, in the stream of recently read entries.
     ``copies`` are in other feeds of the user; the row stands for them, too: it is unread if one of them is.
     ``source``: of one of the user's own shares, where its entry came from; None: unknown, or their own post.
@@ -286,6 +287,7 @@ class EntryRow:
     original: bool = False
     read_at: dt.datetime | None = None
     highlighted: bool = False
+    highlighter: int = 0
     copies: tuple[Copy, ...] = ()
     source: RowSource | None = None
 
@@ -359,7 +361,7 @@ class Article:
     entry's page, instead of the feed's text. ``saved``: the user has saved the page.
     ``note``: the user's own.
     ``copies``: of the article in other feeds of the user; ``is_apart``: the user keeps them apart in lists.
-    ``is_hidden``: lists leave the entry out. ``highlighted``: by one of the user's rules.
+    ``is_hidden``: lists leave the entry out. ``highlighted``, ``highlighter``: as in :class:`EntryRow`.
     """
 
     entry: Entry
@@ -387,6 +389,7 @@ class Article:
     is_apart: bool = False
     is_hidden: bool = False
     highlighted: bool = False
+    highlighter: int = 0
 
     @property
     def shown_full(self) -> str:

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from app.models.subscriptions.read_state import NO_ENTRIES, ReadState, RemovedEntries
 
 _NO_ORDERS: Mapping[int, str] = MappingProxyType({})
+#: No rule has highlighted anything.
+NO_HIGHLIGHTERS: Mapping[int, RemovedEntries] = MappingProxyType({})
 #: Instead of a folder's id: outside all folders.
 TOP = 0
 
@@ -37,6 +39,7 @@ class Subscription(NamedTuple):
         hidden, highlighted: numbers of entries that the user's rules hide from lists, or highlight there.
         ruled: the last number that the user's rules were tried on; None: the user has no rules.
         read_after_done: the last number that ``read_after`` has marked. Entries up to it keep their state.
+        highlighted_by: rule → numbers of the entries that it has highlighted. Older ones are in none.
     """
 
     id: int
@@ -62,13 +65,19 @@ class Subscription(NamedTuple):
     highlighted: RemovedEntries = NO_ENTRIES
     ruled: int | None = None
     read_after_done: int = 0
+    highlighted_by: Mapping[int, RemovedEntries] = NO_HIGHLIGHTERS
+
+    def find_highlighter(self, seq: int) -> int:
+        """Return the id of the rule that has highlighted an entry; 0: none has, or it is unknown which."""
+        if not self.highlighted.has_seq(seq):
+            return 0
+        return next((rule for rule, seqs in self.highlighted_by.items() if seqs.has_seq(seq)), 0)
 
     def move_to(self, feed_id: int, state: ReadState) -> Subscription:
         """Return the subscription to another feed, whose entries have other numbers."""
         none = NO_ENTRIES
-        return self._replace(
-            feed_id=feed_id, state=state, hidden=none, highlighted=none, ruled=None, read_after_done=0
-        )
+        moved = self._replace(feed_id=feed_id, state=state, ruled=None, read_after_done=0)
+        return moved._replace(hidden=none, highlighted=none, highlighted_by=NO_HIGHLIGHTERS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -364,6 +364,7 @@ def build_row(
         lost=entry.lost,
         original=(mine := sources.subscriptions.get(entry.feed_id)) is not None and mine.original,
         highlighted=mine is not None and mine.highlighted.has_seq(entry.seq),
+        highlighter=mine.find_highlighter(entry.seq) if mine is not None else 0,
         markable=sources.can_mark(entry.feed_id),
         icon=card.icon if (card := sources.cards.get(entry.feed_id)) else None,
         feed_url=card.url if card else None,

@@ -415,6 +415,7 @@ class ReadingService:
             is_hidden=(mine_here := sources.subscriptions.get(entry.feed_id)) is not None
             and not is_shown(EntryKey(entry.id, entry.feed_id, entry.seq, 0), mine_here),
             highlighted=mine_here is not None and mine_here.highlighted.has_seq(entry.seq),
+            highlighter=mine_here.find_highlighter(entry.seq) if mine_here is not None else 0,
         )
 
     def pin_row(self, actor: Actor, page: Page, article: Article, *, with_bodies: bool) -> Page:

@@ -78,12 +78,14 @@ class RuleService:
     def find_highlighters(
         self, actor: Actor, rows: Iterable[EntryRow], article: Article | None = None
     ) -> dict[int, Rule]:
-        """Return the rules that have highlighted these entries, by entry.
+        """Return the rules that have highlighted these entries, by id, as they are now.
 
-        Entries whose rule was deleted or changed since are left out.
+        Those that were deleted since are left out. Nothing is read if no entry has one.
         """
         require_permission(actor, Permission.ENTRY_READ)
-        return self._rules.find_highlighters(actor.user_id, rows, article)
+        ids = {row.highlighter for row in rows} | {article.highlighter if article else 0}
+        rules = self._rules.find_by_user(actor.user_id).rules if any(ids) else ()
+        return {rule.id: rule for rule in rules if rule.id in ids}
 
     def get(self, actor: Actor, rule_id: int) -> Rule:
         """Return a rule.
@@ -115,7 +117,7 @@ class RuleService:
             self._keep_scope(actor, _get(was, rule.id), rule)
             rules = [rule if one.id == rule.id else one for one in was.rules]
         else:
-            rule = dataclasses.replace(rule, id=max((one.id for one in was.rules), default=0) + 1)
+            rule = dataclasses.replace(rule, id=was.last_id + 1)
             rules = [*was.rules, rule]
         self._store(actor, rules, was)
         return rule
@@ -214,7 +216,7 @@ class RuleService:
         except (ValueError, RecursionError) as e:
             raise InvalidError("This isn't a file of rules.", field="file") from e
         was = self._rules.find_by_user(actor.user_id)
-        first = max((one.id for one in was.rules), default=0) + 1
+        first = was.last_id + 1
         known = self._rules.resolve_rules(actor.user_id, rows)
         if known and len(was.rules) + len(known) > self._limit:
             raise TooLargeError("You can have at most %(limit)s rules.", limit=self._limit)
@@ -276,7 +278,7 @@ class RuleService:
     def _select_new(self, was: RuleSet, rules: Sequence[Rule]) -> list[Rule]:
         """Return the rules that can be used, aren't among the actor's, and fit into the limits; with ids."""
         known = {_plain(rule) for rule in was.rules}
-        first, patterns = max((one.id for one in was.rules), default=0) + 1, count_patterns(was.rules)
+        first, patterns = was.last_id + 1, count_patterns(was.rules)
         new = list[Rule]()
         for one in rules:
             try:

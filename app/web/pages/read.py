@@ -255,12 +255,14 @@ def _values(ref: StreamRef, asked: Query, look: StreamView, tree: Tree, page: Pa
         box = build_box(article)
         with_bodies = look.view == EXPANDED
         page = get_services().reading.pin_row(get_actor(), page, article, with_bodies=with_bodies)
+    groups = _list_groups(ref, tree, page)
+    rows = page.all_rows if groups is None else [row for group in groups for row in group.page.rows]
     return {
         "head": head,
         "page": page,
         "article": article,
-        "groups": _list_groups(ref, tree, page),
-        "highlighters": get_services().rules.find_highlighters(get_actor(), page.all_rows, article),
+        "groups": groups,
+        "highlighters": get_services().rules.find_highlighters(get_actor(), rows, article),
         **box,
         "saved_search": _find_saved(ref),
         "near_queries": _find_near(ref),

@@ -246,7 +246,7 @@ def make_row_renderer(
         own_tag: the tag whose list it is, if it's that of one.
         led: the first row has a large picture.
         shares: what rows of the user's own shares say of them, by id.
-        highlighters: the rules that have highlighted entries, by entry.
+        highlighters: the rules that have highlighted entries, by id.
     """
     pictures.collect_rows(page.all_rows, thumbs=has_thumbs(look.density, look.view))
     return RowRenderer(

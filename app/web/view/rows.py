@@ -50,7 +50,7 @@ class RowRenderer:
         own_tag: the list is that of this tag, which its rows don't repeat.
         led: the first row has a large picture.
         shares: what rows of the user's own shares say of them, by id.
-        highlighters: the rules that have highlighted entries, by entry.
+        highlighters: the rules that have highlighted entries, by id; others are gone. None: not looked up.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class RowRenderer:
         self._lead = page.rows[0] if led else None
         self._large = density == "card" and view == "list"
         self._unread, self._untitled = escape(_("Unread: ")), _("(no title)")
-        self._highlighters = highlighters or {}
+        self._highlighters = highlighters
         self._highlighted, self._by_rule = escape(_("Highlighted: ")), _("Highlighted by a rule")
 
     def render(self) -> Markup:
@@ -133,9 +133,19 @@ class RowRenderer:
 
     def _lit(self, row: EntryRow) -> str:
         """Return the sign of a highlighted row, which names the rule."""
-        rule = self._highlighters.get(row.id)
-        said = escape(_("Highlighted by “%(rule)s”", rule=rule.name) if rule else self._by_rule)
-        return f'<span class="why" title="{said}">{render_icon("marker", said)}</span>'
+        said = escape(self._say_why(row))
+        icon = render_icon("marker")
+        return f'<span class="why" role="img" title="{said}" aria-label="{said}">{icon}</span>'
+
+    def _say_why(self, row: EntryRow) -> str:
+        said: str = self._by_rule
+        if self._highlighters is not None and row.highlighter:
+            rule = self._highlighters.get(row.highlighter)
+            if rule is None:
+                said = _("Highlighted by a rule that you have deleted")
+            elif rule.name:
+                said = _("Highlighted by “%(rule)s”", rule=rule.name)
+        return said
 
     def _time(self, row: EntryRow) -> str:
         """Return an entry's age or when it was read, as a link to it if the title leads to the site."""
