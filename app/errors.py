@@ -179,6 +179,12 @@ class ChangedError(ConflictError):
     default = N_("This has changed since you loaded it. Reload it and try again.")
 
 
+class StaleSaveError(ConflictError):
+    """A later save of the same open page came first; it has all that this one has."""
+
+    code = "stale_save"
+
+
 class KeyBusyError(ConflictError):
     code = "key_busy"
     default = N_("The first request with this Idempotency-Key is still running. Try again in a moment.")

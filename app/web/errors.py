@@ -11,7 +11,15 @@ from flask_babel import gettext as _
 from werkzeug.exceptions import HTTPException
 
 from app import logs
-from app.errors import N_, AuthRequiredError, EventrError, MovingError, OldPageError, RateLimitedError
+from app.errors import (
+    N_,
+    AuthRequiredError,
+    EventrError,
+    MovingError,
+    OldPageError,
+    RateLimitedError,
+    StaleSaveError,
+)
 from app.web import problems
 from app.web.api import programs
 from app.web.security.csrf import FIELD
@@ -73,6 +81,8 @@ def install(app: Flask) -> None:
 
 def _ours(error: Exception) -> Response:
     assert isinstance(error, EventrError)  # noqa: S101 — registered for this class only
+    if isinstance(error, StaleSaveError) and get_fragment_id() == "saved":
+        return Response(status=204)  # the answer to the later save says what is saved
     response = answer_error(error)
     if isinstance(error, AuthRequiredError) and not is_json_wanted():
         # A form that saves each change keeps what is typed, and says why it isn't saved.

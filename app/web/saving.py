@@ -1,11 +1,11 @@
-"""Forms of pages that save each change at once: what of them is written, and which save is void."""
+"""Forms of pages that save each change at once: what of them is written, and which save it is."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from app.web.context import get_actor, get_services
+from app.models.accounts.page_save import PageSave
 from app.web.forms import declare_text
 
 _WHOLE = "*"
@@ -24,17 +24,15 @@ class SelfSaving:
     turn: int = 0
 
 
-def take_changes(form: SelfSaving) -> dict[str, Any]:
-    """Return the values of a form that are to be written.
+def take_changes(form: SelfSaving) -> tuple[dict[str, Any], PageSave | None]:
+    """Return the values of a form that are to be written, and which save it is (None: without scripts).
 
-    Only what the page changed, so that other pages' changes stay; nothing if a later save of the page came
-    first: a page that is left sends what waits at once.
+    Only what the page changed, so that other pages' changes stay. Whether the save comes after a later one of
+    the same page is checked by the write itself.
     """
     own = {field.name for field in dataclasses.fields(SelfSaving)}
     values = {name: value for name, value in dataclasses.asdict(form).items() if name not in own}
     if form.changed != _WHOLE:
         names = form.changed.split()
         values = {name: value for name, value in values.items() if name in names}
-    if form.page and not get_services().accounts.claim_save(get_actor(), form.page, form.turn):
-        return {}
-    return values
+    return values, PageSave(form.page, form.turn) if form.page else None

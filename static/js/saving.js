@@ -23,40 +23,58 @@ function read(form) {
 
 const differ = (one, other) => [...one].filter(([name, now]) => now !== other.get(name)).map(([name]) => name);
 
-export function watch(form, changed = () => {}) {
+export function watch(form, restored = () => {}) {
   const place = form.querySelector("#saved");
   let kept = choices(form);
   let saved = read(form);
   let done = 0; // the turn of what is saved
-  let flying = null; // what was sent when the page was left, and isn't answered
+  let flying = ""; // what was sent when the page was left, and isn't answered
   let failed = false;
   let left = false;
   let renewed = false;
+  const pending = new Set(); // what was sent, and may be written or not
   const sent = new WeakMap();
 
-  // Completes a request, and returns what it holds.
-  function complete(body, out = []) {
+  // A change that is taken back while it is on its way is a change, too.
+  const before = () => [saved, ...[...pending].map((held) => held.values)];
+  const isChanged = (name, now) => now !== saved.get(name) || before().some((one) => one.has(name) && one.get(name) !== now);
+  const changed = (values) => [...values].filter(([name, now]) => isChanged(name, now)).map(([name]) => name);
+
+  // Completes a request that leaves these names out, and returns what it holds.
+  function complete(body, out) {
     const values = read(form);
-    for (const name of out) body.delete(name);
-    body.set("changed", differ(values, saved).filter((name) => !out.includes(name)).join(" "));
+    for (const name of out) for (const map of [body, values]) map.delete(name);
+    const names = changed(values).flatMap((name) => {
+      if (!form.querySelector(`[data-list][name="${name}"]`)) return name;
+      // Another page's changes of the list stay.
+      const lists = before().map((one) => JSON.parse(one.get(name) ?? "[]"));
+      const now = JSON.parse(values.get(name));
+      body.delete(name);
+      for (const one of now) if (!lists.every((list) => list.includes(one))) body.append(`${name}_add`, one);
+      for (const one of new Set(lists.flat())) if (!now.includes(one)) body.append(`${name}_remove`, one);
+      return [`${name}_add`, `${name}_remove`];
+    });
+    body.set("changed", names.join(" "));
     body.set("page", page);
     body.set("turn", (turn += 1));
-    for (const name of out) values.delete(name);
-    return { turn, values, choices: choices(form) };
+    const held = { turn, values, choices: choices(form) };
+    pending.add(held);
+    return held;
   }
 
   // A refused text isn't tried again with other changes.
   const refused = () => [...form.querySelectorAll("[aria-invalid=true]")].filter((one) => one !== document.activeElement).map(({ name }) => name);
 
-  // `later`: names that were changed after it was sent.
-  function accept(held, later) {
+  // What was sent before it isn't written anymore.
+  function accept(held) {
+    for (const one of pending) if (one.turn <= held.turn) pending.delete(one);
     if (held.turn < done) return;
     done = held.turn;
     kept = held.choices;
     failed = renewed = false;
     saved = new Map([...saved, ...held.values]);
     // What the server changed in the form is saved, too.
-    for (const [name, now] of read(form)) if (held.values.has(name) ? !later.includes(name) : !saved.has(name)) saved.set(name, now);
+    for (const [name, now] of read(form)) if (held.values.has(name) ? !held.later.includes(name) : !saved.has(name)) saved.set(name, now);
   }
 
   function fail(message) {
@@ -85,52 +103,72 @@ export function watch(form, changed = () => {}) {
 
   const submit = () => htmx.trigger(form, "submit");
 
-  // What is on its way is sent again, because it may end with the page.
+  // What is on its way is sent again, because it may end with the page. The answer is shown if the page stays.
   // A folder whose name is being typed is left for later where the page may come back.
+  const typing = () => [...form.querySelectorAll("[data-apart]:focus")].map(({ name }) => name);
+
   function leave(whole) {
-    const out = refused();
-    if (!whole) for (const one of form.querySelectorAll("[data-apart]:focus")) out.push(one.name);
+    const out = [...refused(), ...(whole ? [] : typing())];
     const values = read(form);
-    if (!differ(values, saved).some((name) => !out.includes(name)) || JSON.stringify([...values]) === flying) return;
+    for (const name of out) values.delete(name);
+    const text = JSON.stringify([...values]);
+    if (text === flying || !changed(values).length) return;
     left = true;
-    flying = JSON.stringify([...values]);
+    flying = text;
     const body = new URLSearchParams(new FormData(form));
-    const held = complete(body, out);
+    const ctx = { sourceElement: form, target: place, swap: "innerHTML" };
+    sent.set(ctx, complete(body, out));
     const headers = { "X-CSRF-Token": csrf(), "HX-Request": "true", "HX-Target": "p#saved", Accept: "text/html" };
-    fetch(form.action, { method: "POST", body, headers, keepalive: true }).then(
-      ({ ok }) => (ok ? accept(held, differ(read(form), held.values)) : (flying = null)),
-      () => (flying = null),
-    );
+    fetch(form.action, { method: "POST", body, headers, keepalive: true })
+      .then(async (raw) => {
+        Object.assign(ctx, { response: { raw, status: raw.status, headers: raw.headers }, text: await raw.text() });
+        answer(ctx);
+        const there = raw.headers.get("HX-Redirect");
+        if (there) location.assign(there);
+        else if (raw.status !== 204) await htmx.swap(ctx);
+      })
+      .catch(() => (flying = ""));
   }
 
   // Who comes back sees what was saved, or why it wasn't.
   function back() {
-    if (left) submit();
+    const out = [...refused(), ...typing()];
+    if (left && changed(read(form)).some((name) => !out.includes(name))) submit();
     left = false;
+  }
+
+  // A save that failed on the server may be written; one that came after a later one, or was refused, isn't.
+  function answer(ctx) {
+    const held = sent.get(ctx);
+    const { status } = ctx.response;
+    flying = "";
+    held.later = differ(read(form), held.values);
+    if (status === 204 || (status >= 400 && status < 500)) pending.delete(held);
   }
 
   form.addEventListener("htmx:config:request", ({ detail: { ctx } }) => {
     sent.set(ctx, complete(ctx.request.body, refused()));
     ctx.request.keepalive = true;
   });
-  form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => {
-    sent.get(ctx).later = differ(read(form), sent.get(ctx).values);
-    flying = null;
-  });
+  form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => answer(ctx));
   form.addEventListener("htmx:error", (event) => {
     event.stopPropagation();
-    flying = null;
+    flying = "";
     fail(offline());
   });
   form.addEventListener("htmx:after:swap", async ({ detail: { ctx } }) => {
     const held = sent.get(ctx);
+    if (ctx.response.status === 204) return;
     if (ctx.response.status < 400) {
       // Later typing stays.
       for (const one of form.querySelectorAll("[data-apart]")) if (!held.later.includes(one.name)) one.value = "";
-      return accept(held, held.later);
+      return accept(held);
     }
     const wrong = form.elements[form.querySelector("#saved [data-field]")?.dataset.field];
-    if (wrong?.matches?.(".input:not(select)")) return wrong.setAttribute("aria-invalid", "true");
+    if (wrong?.matches?.(".input:not(select)")) {
+      pending.add(held); // the other changes may be written
+      return wrong.setAttribute("aria-invalid", "true");
+    }
     if (mayPass(ctx.response.status)) {
       // A proxy's page says nothing to the reader.
       fail(place.querySelector(":scope > [data-word]") ? "" : offline());
@@ -143,7 +181,7 @@ export function watch(form, changed = () => {}) {
       // What was changed since then is sent next.
       if (state === held.choices.get(one)) one[one.matches("select") ? "value" : "checked"] = kept.get(one) ?? one.defaultChecked;
     }
-    changed();
+    restored();
   });
   form.addEventListener("input", ({ target }) => {
     target.removeAttribute("aria-invalid");
@@ -153,7 +191,7 @@ export function watch(form, changed = () => {}) {
   addEventListener("pagehide", () => leave(true));
   addEventListener("pageshow", ({ persisted }) => persisted && back());
   addEventListener("online", () => failed && submit());
-  addEventListener("beforeunload", (event) => failed && differ(read(form), saved).length && event.preventDefault());
+  addEventListener("beforeunload", (event) => failed && changed(read(form)).length && event.preventDefault());
 }
 
 // Lists that are fetched again after each change, one after the other: what waits for its turn when the page is left

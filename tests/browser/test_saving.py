@@ -111,7 +111,7 @@ def test_a_change_that_is_on_its_way_is_saved_when_the_page_is_left(
 
 
 def test_a_tab_in_the_background_has_saved_what_waited_but_no_half_typed_folder(
-    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+    site: Site, visit: Visit, ann: Actor
 ) -> None:
     feed_id = subscribe(site, ann, 1)
     page = visit(login="ann", routes=True)
@@ -122,11 +122,9 @@ def test_a_tab_in_the_background_has_saved_what_waited_but_no_half_typed_folder(
     page.get_by_role("switch", name="Notify").check()
     page.locator(".pick > summary").click()
     page.get_by_label("New folder").fill("Mi")
-    page.evaluate("""() => {
-        Object.defineProperty(document, "hidden", { value: true, configurable: true });
-        document.dispatchEvent(new Event("visibilitychange"));
-    }""")
-    eventually(lambda: site.services.subscriptions.get(ann, feed_id).notify, message="it isn't saved")
+    with page.expect_response("**/edit"):
+        hide(page)
+    assert site.services.subscriptions.get(ann, feed_id).notify
     assert not site.services.folders.list_folders(ann)
     held[0].continue_()
     expect(page.get_by_label("New folder")).to_have_value("Mi")
@@ -311,4 +309,126 @@ def test_a_switch_of_a_list_that_waits_is_sent_when_the_page_is_left(
         return not enabled["Blue"]
 
     eventually(is_sent, message="what waited was lost")
+    assert held
+
+
+def hide(page: Page, *, is_hidden: bool = True) -> None:
+    """Put the tab into the background, or get it back."""
+    page.evaluate(
+        """(hidden) => {
+            Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        is_hidden,
+    )
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_a_change_that_is_taken_back_on_its_way_is_saved(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually, is_left: bool
+) -> None:
+    page = visit(login="ann", routes=True)
+    page.goto("/settings/reading")
+    switch = page.get_by_role("switch", name="Mark as read while scrolling")
+    before = switch.is_checked()
+    held = hold(page, "**/settings/reading")
+    with page.expect_request("**/settings/reading"):
+        switch.set_checked(not before)
+    answer = held[0].fetch()
+    assert find_preferences(site, ann).mark_on_scroll != before
+    switch.set_checked(before)
+    if is_left:
+        page.goto("about:blank")
+    else:
+        with page.expect_request("**/settings/reading"):
+            held[0].fulfill(response=answer)
+        expect(page.locator("#saved")).to_have_text("Saved")
+    eventually(lambda: find_preferences(site, ann).mark_on_scroll == before, message="it was lost")
+
+
+def test_a_change_whose_answer_was_lost_can_be_taken_back(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", routes=True, expect="Failed to fetch")
+    page.goto("/settings/reading")
+    switch = page.get_by_role("switch", name="Mark as read while scrolling")
+    before = switch.is_checked()
+
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    page.route("**/settings/reading", lose, times=1)
+    switch.set_checked(not before)
+    expect(page.locator("#saved")).to_contain_text("Can't reach the server")
+    assert find_preferences(site, ann).mark_on_scroll != before
+    switch.set_checked(before)
+    expect(page.locator("#saved")).to_have_text("Saved")
+    assert find_preferences(site, ann).mark_on_scroll == before
+
+
+def test_a_typed_folder_of_a_tab_that_was_hidden_is_saved_when_it_is_closed(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True)
+    page.goto(f"/feeds/{feed_id}")
+    held = hold(page, "**/edit")
+    with page.expect_request("**/edit"):
+        page.get_by_role("switch", name="Hide from").check()
+    page.locator(".pick > summary").click()
+    page.get_by_label("New folder").fill("Typed")
+    with page.expect_response("**/edit"):
+        hide(page)
+    page.goto("about:blank")
+    eventually(
+        lambda: [one.name for one in site.services.folders.list_folders(ann)] == ["Typed"],
+        message="it was lost",
+    )
+    assert held
+
+
+def test_a_folder_saved_in_the_background_stays_with_the_next_one(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    site.services.folders.create(ann, "Other")
+    page = visit(login="ann", routes=True)
+    page.goto(f"/feeds/{feed_id}")
+    held = hold(page, "**/edit")
+    page.locator(".pick > summary").click()
+    page.get_by_label("New folder").press_sequentially("Typed")
+    with page.expect_request("**/edit"):
+        page.get_by_label("New folder").press("Tab")
+    with page.expect_response("**/edit"):
+        hide(page)
+    with page.expect_response(lambda answer: answer.url.endswith("/edit") and answer.status == 204):
+        held[0].continue_()
+    hide(page, is_hidden=False)
+    expect(page.locator("#folders-chosen")).to_have_text("Typed")
+    expect(page.get_by_role("checkbox", name="Typed")).to_be_checked()
+    page.get_by_role("checkbox", name="Other").check()
+    expect(page.locator("#folders-chosen")).to_have_text("Other, Typed")
+    # What another page does meanwhile stays.
+    new = site.services.folders.create(ann, "New")
+    site.services.subscriptions.update_folders(ann, feed_id, add=(new.id,))
+    page.get_by_role("checkbox", name="Other").uncheck()
+    expect(page.locator("#folders-chosen")).to_have_text("New, Typed")
+
+
+def test_all_switches_of_rules_that_wait_are_sent_when_the_page_is_left(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    ids = [site.services.rules.save(ann, Rule(0, f"R{n}", f"word{n}", star=True)).id for n in range(6)]
+    page = visit(login="ann", routes=True)
+    page.goto("/settings/rules")
+    held = hold(page, "**/switch")
+    with page.expect_request("**/switch"):
+        page.locator(f"#turn-{ids[0]}").click()
+    for number in ids[1:]:
+        page.locator(f"#turn-{number}").click()
+    page.goto("about:blank")
+
+    def is_sent() -> bool:
+        return not any(rule.enabled for rule in site.services.rules.list_rules(ann).rules[1:])
+
+    eventually(is_sent, message="some were lost")
     assert held

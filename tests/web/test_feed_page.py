@@ -12,9 +12,10 @@ import pytest
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
+from app.models.accounts.preferences import Preferences
 from app.models.feeds.discovery import Discovered, FoundFeed
 from app.models.feeds.feed import FetchRecord
-from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
 from tests.support.fetches import record_fetches
 from tests.support.reader import pull, rss
 from tests.web.conftest import Visitor
@@ -426,12 +427,91 @@ def test_only_the_changed_settings_of_a_feed_are_written(
 ) -> None:
     news = services.folders.create(reader, "News")
     services.subscriptions.update(reader, feed_id, folder_ids=(news.id,), notify=True, title="Mine")
-    sent = {"title": "Other", "keep_newest": "25", "changed": "keep_newest hidden", "page": "p", "turn": "2"}
-    assert ann.post(f"/feeds/{feed_id}/edit", sent).status_code == 303
+    assert _save(ann, feed_id, 2, title="Other", keep_newest="25", changed="keep_newest hidden") == 200
     mine = services.subscriptions.get(reader, feed_id)
     assert (mine.title, mine.folder_ids, mine.notify, mine.keep_newest) == ("Mine", (news.id,), True, 25)
     # One that was sent before it and comes after it.
-    late = {"title": "Late", "new_folder": "Late", "changed": "title new_folder", "page": "p", "turn": "1"}
-    assert ann.post(f"/feeds/{feed_id}/edit", late).status_code == 303
+    late = {"title": "Late", "new_folder": "Late", "view": "list", "changed": "title new_folder view"}
+    assert _save(ann, feed_id, 1, **late) == 204
     assert services.subscriptions.get(reader, feed_id).title == "Mine"
     assert [folder.name for folder in services.folders.list_folders(reader)] == ["News"]
+    assert _get_view(services, reader, feed_id) != "list"
+
+
+def _save(ann: Visitor, feed_id: int, turn: int, page: str = "p", **fields: object) -> int:
+    sent = {"page": page, "turn": str(turn), **fields}
+    said = ann.post(f"/feeds/{feed_id}/edit", sent, HX_Request="true", HX_Target="p#saved")
+    assert ("Saved" in said.text) == (said.status_code == 200)
+    return said.status_code
+
+
+def _get_view(services: Services, reader: Actor, feed_id: int) -> str:
+    return services.stream_views.get(reader, StreamRef(StreamKind.FEED, feed_id), Preferences()).view
+
+
+def test_two_pages_of_a_feed_do_not_undo_each_others_folders(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int
+) -> None:
+    red, blue, gone = (services.folders.create(reader, name).id for name in ("Red", "Blue", "Gone"))
+    changed = "folder_add folder_remove"
+    assert _save(ann, feed_id, 1, "one", folder_add=[str(red), str(gone)], changed=changed) == 200
+    services.folders.delete(reader, gone)
+    both = {"folder_add": str(blue), "folder_remove": str(gone), "title": "Mine"}
+    assert _save(ann, feed_id, 1, "two", **both, changed=f"title {changed}") == 200
+    mine = services.subscriptions.get(reader, feed_id)
+    assert (mine.title, set(mine.folder_ids)) == ("Mine", {red, blue})
+    assert _save(ann, feed_id, 2, "two", folder_remove=str(red), changed=changed) == 200
+    assert services.subscriptions.get(reader, feed_id).folder_ids == (blue,)
+    # Without scripts, the form has all of them.
+    assert ann.post(f"/feeds/{feed_id}/edit", {"folder": str(red)}).status_code == 303
+    assert services.subscriptions.get(reader, feed_id).folder_ids == (red,)
+
+
+def test_a_save_of_a_feed_that_broke_off_is_written_when_it_comes_again(
+    services: Services, ann: Visitor, reader: Actor, feed_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object, **_options: object) -> None:
+        raise RuntimeError
+
+    fields = {"title": "Mine", "view": "list", "new_folder": "New", "changed": "title view new_folder"}
+    for kind, name in (
+        (type(services.subscriptions), "update"),
+        (type(services.stream_views), "set"),
+        (type(services.folders), "create"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, name, fail)
+            assert _save(ann, feed_id, 1, **fields) == 500
+    assert _save(ann, feed_id, 1, **fields) == 200
+    mine = services.subscriptions.get(reader, feed_id)
+    (new,) = services.folders.list_folders(reader)
+    assert (mine.title, mine.folder_ids, _get_view(services, reader, feed_id)) == ("Mine", (new.id,), "list")
+
+
+@pytest.mark.parametrize("step", ["update", "set", "create"])
+def test_of_two_saves_of_a_feed_at_once_the_later_turn_is_stored(
+    services: Services,
+    ann: Visitor,
+    reader: Actor,
+    feed_id: int,
+    monkeypatch: pytest.MonkeyPatch,
+    step: str,
+) -> None:
+    kinds = {"update": services.subscriptions, "set": services.stream_views, "create": services.folders}
+    write, statuses = getattr(type(kinds[step]), step), list[int]()
+    changed = "title view new_folder"
+
+    def write_after_another(*args: Any, **options: Any) -> Any:
+        if not statuses:
+            statuses.append(0)
+            later = {"title": "Second", "view": "list", "new_folder": "New", "changed": changed}
+            statuses.append(_save(ann, feed_id, 2, **later))
+        return write(*args, **options)
+
+    monkeypatch.setattr(type(kinds[step]), step, write_after_another)
+    first = {"title": "First", "view": "expanded", "new_folder": "New", "changed": changed}
+    assert _save(ann, feed_id, 1, **first) == 204
+    mine = services.subscriptions.get(reader, feed_id)
+    (new,) = services.folders.list_folders(reader)
+    stored = (mine.title, mine.folder_ids, _get_view(services, reader, feed_id))
+    assert (statuses, stored) == ([0, 200], ("Second", (new.id,), "list"))

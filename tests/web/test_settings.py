@@ -144,24 +144,62 @@ def test_only_what_a_page_names_as_changed_is_written(ann: Visitor, services: Se
     assert _stored(services).density == "card"
 
 
-def test_a_save_that_comes_late_does_not_undo_a_later_one(ann: Visitor, services: Services) -> None:
-    def save(density: str, page: str, turn: int) -> str:
-        sent = {**READING, "density": density, "changed": "density", "page": page, "turn": str(turn)}
-        said = ann.post("/settings/reading", sent, HX_Request="true", HX_Target="p#saved")
-        assert "Saved" in said.text
-        return _stored(services).density
+SCRIPT = {"HX_Request": "true", "HX_Target": "p#saved"}
 
-    assert save("card", "first", 2) == "card"
+
+def _save(ann: Visitor, density: str, page: str, turn: int, **more: str) -> int:
+    sent = {**READING, "density": density, "changed": "density", "page": page, "turn": str(turn), **more}
+    said = ann.post("/settings/reading", sent, **SCRIPT)
+    assert ("Saved" in said.text) == (said.status_code == 200)
+    return said.status_code
+
+
+def test_a_save_that_comes_late_does_not_undo_a_later_one(ann: Visitor, services: Services) -> None:
+    def save(density: str, page: str, turn: int) -> tuple[int, str]:
+        status = _save(ann, density, page, turn)
+        return status, _stored(services).density
+
+    assert save("card", "first", 2) == (200, "card")
     # Another page was opened and saved in between.
-    assert save("cozy", "other", 1) == "cozy"
-    assert save("compact", "first", 1) == "cozy", "a late one was written"
-    assert save("compact", "first", 2) == "cozy", "one was written twice"
-    assert save("compact", "first", 3) == "compact"
+    assert save("cozy", "other", 1) == (200, "cozy")
+    assert save("compact", "first", 1) == (204, "cozy"), "a late one was written, or called saved"
+    assert save("compact", "first", 3) == (200, "compact")
+    assert save("compact", "first", 3) == (200, "compact"), "a browser may send a request again"
     for number in range(30):
         save("card", f"page {number}", 1)
     user = services.store.database["users"].find_one({"name_key": "ann"}, {"saves": 1})
     assert user
     assert len(user["saves"]) == 8, "each page stays for ever"
+
+
+def test_a_refused_save_leaves_the_earlier_one_valid(ann: Visitor, services: Services) -> None:
+    assert _save(ann, "card", "p", 2, sort="nonsense", changed="density sort") == 400
+    assert _save(ann, "card", "p", 1) == 200
+    assert _stored(services).density == "card"
+
+
+def test_of_two_saves_at_once_the_later_turn_is_stored(
+    ann: Visitor, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = type(services.gateways.accounts)
+    write, statuses = kind.set_preferences, list[int]()
+
+    def write_after_another(*args: Any, **options: Any) -> None:
+        if not statuses:
+            statuses.append(0)
+            statuses.append(_save(ann, "cozy", "p", 2))
+        write(*args, **options)
+
+    monkeypatch.setattr(kind, "set_preferences", write_after_another)
+    assert _save(ann, "compact", "p", 1) == 204
+    assert (statuses, _stored(services).density) == ([0, 200], "cozy")
+
+
+@pytest.mark.parametrize("turn", [-1, 10**16, 10**30, "1e3"])
+@pytest.mark.parametrize("page", ["$page", "$$ROOT", "{}", "a" * 41])
+def test_a_forged_turn_or_page_is_only_a_value(ann: Visitor, page: str, turn: object) -> None:
+    sent = {**READING, "changed": "density", "page": page, "turn": str(turn)}
+    assert ann.post("/settings/reading", sent, **SCRIPT).status_code in (200, 400)
 
 
 def test_a_form_that_saves_itself_says_that_the_session_has_ended(ann: Visitor) -> None:

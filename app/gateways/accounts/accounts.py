@@ -9,6 +9,7 @@ from typing import Any
 
 from app import clock
 from app.config import Settings
+from app.errors import StaleSaveError
 from app.gateways.accounts.sessions import hash_token
 from app.mappers.accounts.invites import InviteMapper
 from app.mappers.accounts.resets import ResetMapper
@@ -17,11 +18,10 @@ from app.mappers.mongo import ids
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.store import Store
 from app.models.accounts.actor import Role
+from app.models.accounts.page_save import PageSave
 from app.models.accounts.preferences import APART_MAX, HIDDEN_MAX, MEDIA_SITES_MAX
 from app.models.accounts.user import Credentials, NewUser, User
 
-#: Open pages of a user whose latest saves are remembered.
-SAVING_PAGES = 8
 INVITE_LIFE = dt.timedelta(days=14)
 
 
@@ -116,18 +116,18 @@ class AccountGateway:
             )
         )
 
-    def claim_save(self, user_id: int, page: str, turn: int) -> bool:
-        """Note a save of a page as its latest; False if a later one of the same page came first."""
-        return self._users.claim_save(user_id, page, turn, SAVING_PAGES)
-
-    def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
+    def set_preferences(self, user_id: int, changes: Mapping[str, Any], save: PageSave | None = None) -> None:
         """Store some preferences of a user, in the form of the preferences model; the others stay.
 
         If stories are switched on again, store that copies until now were apart.
+
+        Raises:
+            StaleSaveError: a later save of the same page came first.
         """
         if changes.get("stories") and (user := self._users.find(user_id)) and not user.preferences.stories:
             changes = {**changes, "stories_since": ids.reserve_ids()}
-        self._users.set_preferences(user_id, changes)
+        if not self._users.set_preferences(user_id, changes, save) and save:
+            raise StaleSaveError
 
     def store_media_site(self, user_id: int, site: str, *, is_allowed: bool) -> None:
         """Store whether recordings of a site play without a question; of many sites, keep the last ones."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from app.errors import ExistsError, ForbiddenError, NotFoundError, TooLargeError
+from app.errors import ExistsError, ForbiddenError, NotFoundError, StaleSaveError, TooLargeError
 from app.gateways.feeds.feed_merge import FeedMerger
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.mappers.feeds.entries import EntryMapper
@@ -19,6 +19,7 @@ from app.mappers.mongo.store import Session
 from app.mappers.sharing.profiles import RelationshipMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
+from app.models.accounts.page_save import PageSave
 from app.models.feeds.feed import Feed, Position
 from app.models.sharing.sharing import STRANGER, Profile, Relationship, RelationshipKind
 from app.models.subscriptions.read_state import ReadState
@@ -166,15 +167,32 @@ class SubscriptionGateway:
         people = {s.feed_id for s in self._subscriptions.find_people(user_id)}
         return [f for f in self._subscriptions.find_feed_ids(user_id) if f not in people]
 
-    def update(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> Subscription:
+    def update(
+        self,
+        user_id: int,
+        feed_id: int,
+        changes: Mapping[str, Any],
+        *,
+        add: Sequence[int] = (),
+        remove: Sequence[int] = (),
+        save: PageSave | None = None,
+    ) -> Subscription:
         """Change the title or the folders, and return the changed subscription.
+
+        Args:
+            add, remove: folders; those in neither don't change.
 
         Raises:
             NotFoundError: the user isn't subscribed.
+            StaleSaveError: a later save of the same page came first.
         """
-        if changes:
-            self._subscriptions.update(user_id, feed_id, changes)
-        return self.get(user_id, feed_id)
+        is_done = True
+        if changes or add or remove or save:
+            is_done = self._subscriptions.update(user_id, feed_id, changes, add=add, remove=remove, save=save)
+        mine = self.get(user_id, feed_id)
+        if save and not is_done:
+            raise StaleSaveError
+        return mine
 
     def update_folders(
         self, user_id: int, feed_id: int, add: Sequence[int], remove: Sequence[int] = ()

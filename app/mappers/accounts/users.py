@@ -28,8 +28,10 @@ from pymongo.errors import DuplicateKeyError
 from app import clock
 from app.errors import N_, ExistsError
 from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.page_saves import match_current, note_save
 from app.mappers.mongo.store import BATCH, Doc, Session
 from app.models.accounts.actor import Role
+from app.models.accounts.page_save import PageSave
 from app.models.accounts.preferences import Preferences
 from app.models.accounts.user import Credentials, NewUser, User
 from app.runtime import identity_map
@@ -247,24 +249,16 @@ class UserMapper:
         return bool(done.matched_count)
 
     @translate_errors
-    def set_preferences(self, user_id: int, changes: Mapping[str, Any]) -> None:
-        """Store the checked preferences in ``changes``; the others stay."""
-        stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}
-        self._users.update_one({"_id": user_id}, {"$set": stored})
+    def set_preferences(self, user_id: int, changes: Mapping[str, Any], save: PageSave | None = None) -> bool:
+        """Store the checked preferences in ``changes``; the others stay.
 
-    @translate_errors
-    def claim_save(self, user_id: int, page: str, turn: int, limit: int) -> bool:
-        """Note a save of a page as its latest; False if a later one of the same page is noted already.
-
-        The saves of ``limit`` pages are remembered. One update, because two saves may come at once.
+        Returns:
+            False if nothing was written, because a later save of the same page came first.
         """
-        came = {"saves": {"$elemMatch": {"page": page, "turn": {"$gte": turn}}}}
-        known: Doc = {"$ifNull": ["$saves", []]}
-        others = {"$filter": {"input": known, "cond": {"$ne": ["$$this.page", {"$literal": page}]}}}
-        save = {"page": {"$literal": page}, "turn": {"$literal": turn}}
-        saves = {"$slice": [{"$concatArrays": [others, [save]]}, -limit]}
-        done = self._users.update_one({"_id": user_id, "$nor": [came]}, [{"$set": {"saves": saves}}])
-        return bool(done.matched_count)
+        stored = {f"settings.{n}": dict(v) if isinstance(v, Mapping) else v for n, v in changes.items()}
+        literals = {name: {"$literal": value} for name, value in stored.items()}
+        update = [{"$set": {**literals, **note_save(save)}}]
+        return bool(self._users.update_one({"_id": user_id, **match_current(save)}, update).matched_count)
 
     @translate_errors
     def add_media_site(self, user_id: int, site: str, limit: int) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from app.mappers.mongo.cells import Cells
 from app.mappers.mongo.errors import translate_errors
+from app.mappers.mongo.page_saves import set_if_current
 from app.mappers.mongo.store import Doc, Part
 from app.mappers.mongo.together import Kept, ListRead
+from app.models.accounts.page_save import PageSave
 from app.models.cache import CacheKind
 from app.models.reading.stream import StreamRef
 from app.models.reading.stream_view import FIELDS
@@ -44,10 +46,23 @@ class StreamViewMapper:
         return ListRead(part, "of", (user_id, str(ref)), parse, kept)
 
     @translate_errors
-    def set(self, user_id: int, ref: StreamRef, changes: Mapping[str, str], now: dt.datetime) -> bool:
-        """Store changes of settings; return whether the stream had none before."""
+    def set(
+        self,
+        user_id: int,
+        ref: StreamRef,
+        changes: Mapping[str, str],
+        now: dt.datetime,
+        save: PageSave | None = None,
+    ) -> bool:
+        """Store changes of settings, unless a later save of the same page came first.
+
+        Returns:
+            Whether the stream had none before.
+        """
+        fields: Doc = {**changes, "at": now}
+        update = [{"$set": set_if_current(fields, save)}] if save else {"$set": fields}
         result = self._views.get(user_id).update_one(
-            {"user_id": user_id, "stream": str(ref)}, {"$set": {**changes, "at": now}}, upsert=True
+            {"user_id": user_id, "stream": str(ref)}, update, upsert=True
         )
         return result.upserted_id is not None
 

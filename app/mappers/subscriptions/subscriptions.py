@@ -30,8 +30,10 @@ from app.mappers.mongo import raw_replies
 from app.mappers.mongo.cells import Cells, get_own_session
 from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.outbox_rows import add_missed_feeds
+from app.mappers.mongo.page_saves import match_current, note_save
 from app.mappers.mongo.store import DUPLICATE_KEY, Doc, Session, find_and_update, is_duplicate
 from app.mappers.subscriptions import raw_read_states
+from app.models.accounts.page_save import PageSave
 from app.models.reading.rules import RuledReader, RuleMarks
 from app.models.subscriptions.read_state import ReadState, RemovedEntries, build_word_masks, from_words
 from app.models.subscriptions.subscription import Subscription
@@ -482,10 +484,27 @@ class SubscriptionMapper:
         return self._subscriptions.get(user_id).count_documents({"user_id": user_id})
 
     @translate_errors
-    def update(self, user_id: int, feed_id: int, changes: Mapping[str, Any]) -> bool:
-        """Set title or folder_ids; return False if there is no such subscription."""
-        query = {"user_id": user_id, "feed_id": feed_id}
-        return bool(self._subscriptions.get(user_id).update_one(query, {"$set": dict(changes)}).matched_count)
+    def update(
+        self,
+        user_id: int,
+        feed_id: int,
+        changes: Mapping[str, Any],
+        *,
+        add: Sequence[int] = (),
+        remove: Sequence[int] = (),
+        save: PageSave | None = None,
+    ) -> bool:
+        """Set title or folder_ids, or add folders and remove others, in one write.
+
+        Returns:
+            False if there is no such subscription, or a later save of the same page came first.
+        """
+        fields: Doc = {name: {"$literal": value} for name, value in changes.items()}
+        if add or remove:
+            fields["folder_ids"] = _change_folders(add, remove)
+        query = {"user_id": user_id, "feed_id": feed_id, **match_current(save)}
+        update = [{"$set": {**fields, **note_save(save)}}]
+        return bool(self._subscriptions.get(user_id).update_one(query, update).matched_count)
 
     @translate_errors
     def remove_from_folder(self, user_id: int, folder_id: int) -> None:
@@ -531,11 +550,7 @@ class SubscriptionMapper:
             remove: None: from all folders except those in ``add``.
             key: a folder, and the sort key in it.
         """
-        mine, new = {"$ifNull": ["$folder_ids", []]}, [Int64(f) for f in add]
-        gone = {"$not": [{"$in": ["$$this", [*map(Int64, remove or ())]]}]}
-        kept: Any = {"$filter": {"input": mine, "cond": gone}} if remove is not None else []
-        added = {"$filter": {"input": new, "cond": {"$not": [{"$in": ["$$this", kept]}]}}}
-        changes: Doc = {"folder_ids": {"$concatArrays": [kept, added]}}
+        changes: Doc = {"folder_ids": _change_folders(add, remove)}
         if key is not None:
             changes[f"orders.{key[0]}"] = {"$literal": key[1]}
         self._subscriptions.get(user_id).update_many(
@@ -854,3 +869,12 @@ def _read_state(doc: Doc) -> StateBefore:
     bits, start = from_words(doc.get("words") or {})
     state = ReadState(doc["upto"], bits, start, tuple(doc.get("unread", ())))
     return StateBefore(state, doc.get("keep_newest", 0))
+
+
+def _change_folders(add: Sequence[int], remove: Sequence[int] | None) -> Doc:
+    """Return the new ``folder_ids``; ``remove``: None: all except those in ``add``."""
+    mine, new = {"$ifNull": ["$folder_ids", []]}, [Int64(f) for f in add]
+    gone = {"$not": [{"$in": ["$$this", [*map(Int64, remove or ())]]}]}
+    kept: Any = {"$filter": {"input": mine, "cond": gone}} if remove is not None else []
+    added = {"$filter": {"input": new, "cond": {"$not": [{"$in": ["$$this", kept]}]}}}
+    return {"$concatArrays": [kept, added]}

@@ -13,6 +13,7 @@ from app.gateways.privacy.erasure import ErasureGateway
 from app.gateways.sharing.profiles import ProfileGateway
 from app.models.accounts import preferences
 from app.models.accounts.actor import Actor, Permission, Role
+from app.models.accounts.page_save import PageSave
 from app.models.accounts.preferences import Preferences
 from app.models.accounts.user import NewUser, Notice, Session, User
 from app.ports import EventPort, JobPort
@@ -132,28 +133,24 @@ class AccountService:
             raise NotFoundError(user_id=actor.user_id)
         return user
 
-    def set_preferences(self, actor: Actor, changes: Mapping[str, object]) -> Preferences:
+    def set_preferences(
+        self, actor: Actor, changes: Mapping[str, object], save: PageSave | None = None
+    ) -> Preferences:
         """Change some of the actor's settings, all or none; return the settings after the change.
+
+        Args:
+            save: which save of an open page it is.
 
         Raises:
             InvalidError: a name or value is invalid; the error names the field.
+            StaleSaveError: a later save of the same page came first.
         """
         require_permission(actor, Permission.PREFERENCE_EDIT)
         checked = {name: preferences.check(name, value) for name, value in changes.items()}
-        if checked:
-            self._accounts.set_preferences(actor.user_id, checked)
+        if checked or save:
+            self._accounts.set_preferences(actor.user_id, checked, save)
             log.info("preferences_changed", user_id=actor.user_id, fields=sorted(checked))
         return self._user(actor).preferences
-
-    def claim_save(self, actor: Actor, page: str, turn: int) -> bool:
-        """Note a save of an open page as its latest; False if a later one came first, and this one is void.
-
-        Args:
-            page: a random name of the page as it was loaded.
-            turn: the number of the save in that page.
-        """
-        require_permission(actor, Permission.PREFERENCE_EDIT)
-        return self._accounts.claim_save(actor.user_id, page, turn)
 
     def undo_keys(self, actor: Actor) -> None:
         """Undo the actor's last change of keyboard shortcuts; a second call redoes the change."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from app import clock, logs
@@ -42,8 +42,8 @@ NAME_MAX = 128
 FILE_MAX = 1 << 20
 #: Feeds and folders that one rule may name.
 SCOPE_MAX = 200
-#: Tries to add the rules of an archive, while the person edits theirs.
-TRIES = 5
+#: Tries to change rules that are changed at the same time: a page that is left sends all switches at once.
+TRIES = 10
 
 
 class RuleService:
@@ -154,30 +154,49 @@ class RuleService:
 
         Raises:
             NotFoundError: the actor has no such rule.
-            ConflictError: the rules were changed elsewhere at the same time.
+            ConflictError: the rules were changed elsewhere at the same time, :data:`TRIES` times.
         """
         require_permission(actor, Permission.TAG_EDIT)
-        was = self._rules.find_by_user(actor.user_id)
-        before = _get(was, rule_id)
-        rule = dataclasses.replace(before, enabled=enabled)
-        if sends_more(rule, before):
-            require_sending(actor)
-        self._store(actor, [rule if one.id == rule_id else one for one in was.rules], was)
-        return rule
+
+        def replace_rule(was: RuleSet) -> list[Rule]:
+            before = _get(was, rule_id)
+            rule = dataclasses.replace(before, enabled=enabled)
+            if sends_more(rule, before):
+                require_sending(actor)
+            return [rule if one.id == rule_id else one for one in was.rules]
+
+        return next(rule for rule in self._edit(actor, replace_rule) if rule.id == rule_id)
 
     def move(self, actor: Actor, rule_id: int, by: int) -> None:
         """Move a rule up (-1) or down (1) in the order.
 
         Raises:
             NotFoundError: the actor has no such rule.
-            ConflictError: the rules were changed elsewhere at the same time.
+            ConflictError: the rules were changed elsewhere at the same time, :data:`TRIES` times.
         """
         require_permission(actor, Permission.TAG_EDIT)
-        was = self._rules.find_by_user(actor.user_id)
-        rules, rule = list(was.rules), _get(was, rule_id)
-        place = rules.index(rule)
-        rules.insert(max(0, min(place + by, len(rules) - 1)), rules.pop(place))
-        self._store(actor, rules, was)
+
+        def move_rule(was: RuleSet) -> list[Rule]:
+            rules, rule = list(was.rules), _get(was, rule_id)
+            place = rules.index(rule)
+            rules.insert(max(0, min(place + by, len(rules) - 1)), rules.pop(place))
+            return rules
+
+        self._edit(actor, move_rule)
+
+    def _edit(self, actor: Actor, edit: Callable[[RuleSet], list[Rule]]) -> list[Rule]:
+        """Store what ``edit`` makes of the actor's rules; read them again if they were changed meanwhile."""
+        for number in range(1, TRIES + 1):
+            was = self._rules.find_by_user(actor.user_id)
+            rules = edit(was)
+            try:
+                if rules != list(was.rules):
+                    self._store(actor, rules, was)
+                return rules
+            except ConflictError:
+                if number == TRIES:
+                    raise
+        raise AssertionError  # pragma: no cover
 
     def delete(self, actor: Actor, rule_id: int) -> None:
         """Delete a rule. Entries keep their marks.
@@ -263,17 +282,16 @@ class RuleService:
             row._replace(target="", rule=dataclasses.replace(row.rule, enabled=False)) if row.target else row
             for row in found
         ]
-        for number in range(1, TRIES + 1):
-            was = self._rules.find_by_user(actor.user_id)
+        added = 0
+
+        def append(was: RuleSet) -> list[Rule]:
+            nonlocal added
             new = self._select_new(was, self._rules.resolve_rules(actor.user_id, harmless))
-            try:
-                if new:
-                    self._store(actor, [*was.rules, *new], was)
-                return len(new)
-            except ConflictError:
-                if number == TRIES:
-                    raise
-        raise AssertionError  # pragma: no cover
+            added = len(new)
+            return [*was.rules, *new]
+
+        self._edit(actor, append)
+        return added
 
     def _select_new(self, was: RuleSet, rules: Sequence[Rule]) -> list[Rule]:
         """Return the rules that can be used, aren't among the actor's, and fit into the limits; with ids."""

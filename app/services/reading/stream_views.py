@@ -8,6 +8,7 @@ from app import clock, logs
 from app.errors import InvalidError
 from app.gateways.reading.stream_views import StreamViewGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.page_save import PageSave
 from app.models.accounts.preferences import Preferences
 from app.models.reading.stream import StreamRef
 from app.models.reading.stream_view import FIELDS, StreamView, check_setting, complete_changes, merge_settings
@@ -40,9 +41,17 @@ class StreamViewService:
         return StreamView.resolve(preferences, kept, overrides)
 
     def set(
-        self, actor: Actor, ref: StreamRef, preferences: Preferences, changes: Mapping[str, str]
+        self,
+        actor: Actor,
+        ref: StreamRef,
+        preferences: Preferences,
+        changes: Mapping[str, str],
+        save: PageSave | None = None,
     ) -> StreamView:
         """Store display settings of a stream, and return all of them.
+
+        Args:
+            save: which save of an open page it is; a late one changes nothing.
 
         Raises:
             InvalidError: a name or value is invalid; the error names the field.
@@ -53,6 +62,6 @@ class StreamViewService:
         checked: dict[str, str] = {name: check_setting(name, value) for name, value in changes.items()}
         now = merge_settings(preferences, self._views.get(actor.user_id, ref))
         if checked:
-            self._views.set(actor.user_id, ref, complete_changes(checked, now), clock.now())
+            self._views.set(actor.user_id, ref, complete_changes(checked, now), clock.now(), save)
             log.info("view_changed", user_id=actor.user_id, stream=str(ref), fields=sorted(checked))
         return StreamView.resolve(preferences, self._views.get(actor.user_id, ref))

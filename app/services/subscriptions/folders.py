@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from app import clock, logs
-from app.errors import InvalidError
+from app.errors import ExistsError, InvalidError
 from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.ordering import OrderingGateway
@@ -72,10 +72,20 @@ class FolderService:
         """
         require_permission(actor, Permission.FOLDER_EDIT)
         name = " ".join(name.split())
+        if known := self._find_by_path(actor, name):
+            return known
+        try:
+            return self.create(actor, name)
+        except ExistsError:
+            # It may have been created in this moment, by the same form sent twice.
+            if created := self._find_by_path(actor, name):
+                return created
+            raise
+
+    def _find_by_path(self, actor: Actor, name: str) -> Folder | None:
         mine = self.list_folders(actor)
         paths = build_folder_paths(mine)
-        known = (folder for folder in mine if PATH_SEPARATOR.join(paths[folder.id]) == name)
-        return next(known, None) or self.create(actor, name)
+        return next((folder for folder in mine if PATH_SEPARATOR.join(paths[folder.id]) == name), None)
 
     def rename(self, actor: Actor, folder_id: int, name: str) -> Folder:
         """Rename a folder.

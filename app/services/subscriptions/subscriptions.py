@@ -14,6 +14,7 @@ from app.gateways.feeds.websubs import WebsubGateway
 from app.gateways.subscriptions.folders import FolderGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.page_save import PageSave
 from app.models.feeds.feed import Feed, FeedKind
 from app.models.feeds.fetch_options import FetchOptions
 from app.models.feeds.health import FeedHealth
@@ -227,6 +228,9 @@ class SubscriptionService:
         read_after: int | None = None,
         keep_newest: int | None = None,
         reopen: bool | None = None,
+        add_folders: Sequence[int] = (),
+        remove_folders: Sequence[int] = (),
+        save: PageSave | None = None,
     ) -> Subscription:
         """Change the title or the folders of a subscription, or pause it; None leaves a value as it is.
 
@@ -238,6 +242,8 @@ class SubscriptionService:
             reopen: let entries become unread again when their text changes.
             read_after: mark its entries as read after so many days; 0: never.
             keep_newest: show only so many of its newest entries in the actor's lists; 0: all.
+            add_folders, remove_folders: instead of ``folder_ids``, as in :meth:`update_folders`.
+            save: which save of an open page it is.
 
         Everything is checked before the first change: all changes are made, or none.
 
@@ -245,6 +251,7 @@ class SubscriptionService:
             NotFoundError: the actor has no such subscription or folder.
             InvalidError: the subscription is to a person, who can be neither paused nor hidden here; or a
                 value is invalid; or saved pages would be left out of lists.
+            StaleSaveError: a later save of the same page came first.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         flags = {"muted": hidden, "original": original, "notify": notify}
@@ -263,10 +270,15 @@ class SubscriptionService:
         if folder_ids is not None:
             changes["folder_ids"] = check_ids(folder_ids, "folder_ids", FOLDERS_MAX)
             self._folders.check_folders(actor.user_id, changes["folder_ids"])
-        edited = self._subscriptions.update(actor.user_id, check_id(feed_id, "feed_id"), changes)
+        add, remove = add_folders, remove_folders
+        if add or remove:
+            add, remove = self._check_folder_changes(actor, feed_id, add, remove)
+        edited = self._subscriptions.update(
+            actor.user_id, check_id(feed_id, "feed_id"), changes, add=add, remove=remove, save=save
+        )
         if full_text:
             self._feeds.reset_gain(feed_id)
-        if changes:
+        if changes or add or remove:
             self._events.notify_counts(actor.user_id)
         return edited if paused is None else self.set_paused(actor, feed_id, paused)
 
@@ -282,13 +294,19 @@ class SubscriptionService:
             InvalidError: too many folders at once.
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
+        added, removed = self._check_folder_changes(actor, feed_id, add, remove)
+        self._subscriptions.update_folders(actor.user_id, feed_id, added, removed)
+        self._events.notify_counts(actor.user_id)
+
+    def _check_folder_changes(
+        self, actor: Actor, feed_id: int, add: Sequence[int], remove: Sequence[int]
+    ) -> tuple[Sequence[int], Sequence[int]]:
         add = check_ids(add, "add", FOLDERS_MAX)
         remove = check_ids(remove, "remove", REMOVED_MAX)
         mine = self._subscriptions.get(actor.user_id, check_id(feed_id, "feed_id"))
         check_ids(list({*mine.folder_ids, *add}.difference(set(remove) - set(add))), "add", FOLDERS_MAX)
         self._folders.check_folders(actor.user_id, add)
-        self._subscriptions.update_folders(actor.user_id, feed_id, add, remove)
-        self._events.notify_counts(actor.user_id)
+        return add, remove
 
     def set_paused(self, actor: Actor, feed_id: int, paused: bool) -> Subscription:
         """Pause or resume a subscription; a feed with only paused subscriptions isn't polled.

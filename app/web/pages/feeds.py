@@ -22,6 +22,7 @@ from app.errors import (
     RateLimitedError,
 )
 from app.models.accounts.actor import Permission
+from app.models.accounts.page_save import PageSave
 from app.models.accounts.user import Notice
 from app.models.feeds.feed import count_shown_readers
 from app.models.feeds.fetch_options import FetchOptions
@@ -58,6 +59,9 @@ _ICON_ERRORS = (InvalidError, NoSpaceError, PictureError, PicturesUnsupportedErr
 class Edit(SelfSaving):
     title: str = declare_text(max=512, default="")
     folder: tuple[int, ...] = ()
+    #: The script sends what was ticked and unticked instead, so that another page's folders stay.
+    folder_add: tuple[int, ...] = ()
+    folder_remove: tuple[int, ...] = ()
     #: Refused alone if it is too long.
     new_folder: str = declare_text(max=1024, default="")
     view: str = declare_text(max=16, default="", one_of=("", *VIEWS))
@@ -187,17 +191,20 @@ def update_feed(feed_id: int) -> str | Response:
     """Change a feed's title, folders or view; on its page, each change is saved at once."""
     form, actor, services = forms.read_form(request, Edit), get_actor(), get_services()
     services.subscriptions.get(actor, feed_id)  # no folder for a feed that isn't theirs
-    changes = take_changes(form)
+    changes, save = take_changes(form)
     view, name = changes.pop("view", ""), changes.pop("new_folder", "")
+    changes["add_folders"] = changes.pop("folder_add", ())
+    changes["remove_folders"] = changes.pop("folder_remove", ())
     if "folder" in changes:
         changes["folder_ids"] = tuple(dict.fromkeys(changes.pop("folder")))
-    services.subscriptions.update(actor, feed_id, **changes)
+    services.subscriptions.update(actor, feed_id, **changes, save=save)
     ref, preferences = StreamRef(StreamKind.FEED, feed_id), get_user().preferences
-    if view and view != services.stream_views.get(actor, ref, preferences).view:
-        services.stream_views.set(actor, ref, preferences, {"view": view})
+    # A script names the view only if it was changed, and what is stored may be changed at this moment, too.
+    if view and (save or view != services.stream_views.get(actor, ref, preferences).view):
+        services.stream_views.set(actor, ref, preferences, {"view": view}, save)
     # Last: a refused change leaves no new folder, and a refused folder prevents no other change.
     known = {folder.id for folder in services.folders.list_folders(actor)}
-    added = _add_folder(feed_id, name)
+    added = _add_folder(feed_id, name, save)
     if get_fragment_id() != "saved":
         return _here(feed_id, _("Saved"))
     return render_page(
@@ -210,13 +217,13 @@ def update_feed(feed_id: int) -> str | Response:
     )
 
 
-def _add_folder(feed_id: int, name: str) -> int | None:
+def _add_folder(feed_id: int, name: str, save: PageSave | None) -> int | None:
     """Put a feed into a folder that may be new, and return its id."""
     if not name.strip():
         return None
     try:
         folder = get_services().folders.get_or_create(get_actor(), name)
-        get_services().subscriptions.update_folders(get_actor(), feed_id, add=(folder.id,))
+        get_services().subscriptions.update(get_actor(), feed_id, add_folders=(folder.id,), save=save)
     except (InvalidError, ExistsError) as e:
         e.ids["field"] = "new_folder"
         raise

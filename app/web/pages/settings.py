@@ -269,14 +269,14 @@ def render_section(name: str, **values: object) -> str:
 @bp.post("/settings/reading")
 def save_reading() -> Response | str:
     """Save the reading settings."""
-    get_services().accounts.set_preferences(get_actor(), take_changes(forms.read_form(request, Reading)))
+    get_services().accounts.set_preferences(get_actor(), *take_changes(forms.read_form(request, Reading)))
     return _saved("reading")
 
 
 @bp.post("/settings/privacy")
 def save_privacy() -> Response | str:
     """Save the privacy settings."""
-    get_services().accounts.set_preferences(get_actor(), take_changes(forms.read_form(request, Privacy)))
+    get_services().accounts.set_preferences(get_actor(), *take_changes(forms.read_form(request, Privacy)))
     return _saved("privacy")
 
 
@@ -296,11 +296,11 @@ def show_notifications() -> str:
 @bp.post("/settings/notifications")
 def save_notifications() -> Response | str:
     """Save the notification settings."""
-    chosen = take_changes(forms.read_form(request, Notifications))
+    chosen, save = take_changes(forms.read_form(request, Notifications))
     if get_services().push.disabled_reason is not None:
         # The page has no push switches then, so keep their values.
         chosen = {name: on for name, on in chosen.items() if not name.startswith("push_")}
-    get_services().accounts.set_preferences(get_actor(), chosen)
+    get_services().accounts.set_preferences(get_actor(), chosen, save)
     return _saved("notifications")
 
 
@@ -308,10 +308,10 @@ def save_notifications() -> Response | str:
 def save_display() -> Response | str:
     """Save the display settings: the look for this device, the others for the account."""
     form = forms.read_form(request, Display)
-    changes = take_changes(form)
+    changes, save = take_changes(form)
     theme = changes.pop("theme", None)
     before = _preferences()
-    get_services().accounts.set_preferences(get_actor(), changes)
+    get_services().accounts.set_preferences(get_actor(), changes, save)
     of_texts = ("language", "time_zone", "times")
     other = any(name in changes and changes[name] != getattr(before, name) for name in of_texts)
     response = make_response(_saved("display", anew=other))

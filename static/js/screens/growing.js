@@ -1,6 +1,7 @@
 // Reloads the tree, whose feeds have changed elsewhere or came in part. Loads with the first change.
 import { register } from "../actions.js";
 import * as counts from "../counts.js";
+import * as list from "../list.js";
 import * as panes from "../panes.js";
 import { grows, isWhole } from "../reader.js";
 import * as treeview from "../treeview.js";
@@ -22,7 +23,8 @@ async function grow() {
     document.removeEventListener("htmx:before:swap", leave);
   }
   treeview.adopt();
-  panes.mark();
+  // Other pages have the tree, too.
+  if (list.pane()) panes.mark();
   const links = treeview.links("a[href]");
   for (const link of links) if (stays.has(link.getAttribute("href"))) link.classList.add("stay");
   const link = focused && links.find((one) => one.getAttribute("href") === focused);
