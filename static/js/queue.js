@@ -22,6 +22,8 @@ let ended = "";
 let moving = "";
 let pause = 0;
 let sending = Promise.resolve();
+// Key → the value on its way.
+const flying = new Map();
 let refused = () => {};
 
 // If the browser refuses to store it, a change lives as long as its page.
@@ -55,17 +57,20 @@ export function send() {
 // Before counts are requested. If the session has ended, don't retry.
 export const settle = async () => ended || send();
 
+// A page that is left waits for no answer. What is newer than its mark on the way is left to the next page.
 async function flush(keepalive) {
+  const all = [];
   for (const [kind, [, , most]] of Object.entries(KINDS)) {
     for (const value of [true, false]) {
-      const keys = [...waiting.keys()].filter((key) => key.startsWith(kind) && waiting.get(key) === value);
+      const keys = [...waiting.keys()].filter((key) => key.startsWith(kind) && waiting.get(key) === value && flying.get(key) !== !value);
       for (let at = 0; at < keys.length; at += most) {
         const sent = deliver(kind, keys.slice(at, at + most), value, keepalive);
-        // A page that is left waits for no answer.
+        all.push(sent);
         if (!keepalive && !(await sent)) return away();
       }
     }
   }
+  if (keepalive) return Promise.all(all);
   failures = 0;
   show();
 }
@@ -73,8 +78,9 @@ async function flush(keepalive) {
 // Returns false to retry later.
 async function deliver(kind, keys, value, keepalive) {
   const [url, name] = KINDS[kind];
-  const ids = keys.map((key) => key.split(" ")[1]);
-  const failure = await post(url, { entry: ids, [name]: value ? 1 : 0 }, keepalive).then(() => null, (one) => one);
+  for (const key of keys) flying.set(key, value);
+  const failure = await post(url, { entry: keys.map((key) => key.split(" ")[1]), [name]: value ? 1 : 0 }, keepalive).then(() => null, (one) => one);
+  flying.clear();
   const status = failure?.status ?? 200;
   const before = ended;
   ended = status === 401 || failure?.word === "old_page" ? failure.message : "";
@@ -82,12 +88,12 @@ async function deliver(kind, keys, value, keepalive) {
   moving = failure?.word === "moving" ? failure.message : "";
   pause = moving && failure.seconds * 1000;
   if (!status || ended || status === 429 || status >= 500) return false;
-  for (const [n, key] of keys.entries()) {
+  for (const key of keys) {
     // Changed meanwhile: the new value still has to be sent.
     if (waiting.get(key) !== value) continue;
     waiting.delete(key);
     keep(key);
-    if (failure) refused(kind, ids[n], !value);
+    if (failure) refused(...key.split(" "), !value);
   }
   if (failure) toast(t("Couldn't save your change. {reason}", { reason: failure.message }));
   return true;
@@ -125,5 +131,5 @@ export function start(back) {
   if (waiting.size) send();
   addEventListener("online", send);
   document.addEventListener("visibilitychange", () => document.hidden || send());
-  addEventListener("pagehide", () => flush(true));
+  addEventListener("pagehide", () => (sending = Promise.all([sending, flush(true)])));
 }

@@ -432,3 +432,44 @@ def test_all_switches_of_rules_that_wait_are_sent_when_the_page_is_left(
 
     eventually(is_sent, message="some were lost")
     assert held
+
+
+def test_a_mark_that_is_taken_back_on_its_way_is_sent_after_it(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    subscribe(site, ann, 3)
+    page = visit(login="ann", routes=True)
+    posts: list[str] = []
+    page.on(
+        "request",
+        lambda request: posts.append(request.url) if request.url.endswith("/entries/mark") else None,
+    )
+    held = hold(page, "**/entries/mark")
+    page.keyboard.press("n")
+    with page.expect_request("**/entries/mark"):
+        page.keyboard.press("m")
+    page.keyboard.press("m")
+    expect(page.locator("#rows .is-read")).to_have_count(0)
+    page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+    page.evaluate("async () => { await fetch('/healthz'); await fetch('/healthz'); }")
+    assert len(posts) == 1, "two servers may handle both at once"
+    with page.expect_response("**/entries/mark"):
+        held[0].continue_()
+    page.goto("about:blank")
+    page.goto("/read/all")
+    expect(page.locator("#rows .is-read")).to_have_count(0)
+    eventually(lambda: len(site.services.sync.list_unread_ids(ann)) == 3, message="the older one stays")
+
+
+def test_a_page_that_is_kept_says_what_is_not_saved(site: Site, visit: Visit, ann: Actor) -> None:
+    subscribe(site, ann, 1)
+    page = visit(login="ann", expect="503", routes=True)
+    page.route("**/entries/mark", lambda route: route.fulfill(status=503, json={"message": "Away."}))
+    page.keyboard.press("n")
+    page.keyboard.press("m")
+    note = page.locator("#pending")
+    expect(note).to_have_text("Offline: 1 change not saved yet")
+    with page.expect_response("**/entries/mark"):
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+    page.evaluate("async () => { await fetch('/healthz'); }")
+    expect(note).to_have_text("Offline: 1 change not saved yet")
