@@ -508,3 +508,17 @@ def test_a_search_reads_only_the_words_that_begin_like_it(services: Services, db
     assert all(one["planSummary"].startswith("IXSCAN") for one in reads), reads
     # At most one key for each of the limited results, and a few beside.
     assert max(one["keysExamined"] for one in reads) <= 2 * gateway.CANDIDATES + 10
+
+
+def test_a_topic_reads_only_the_subscriptions_to_its_feeds(services: Services, db: Any) -> None:
+    ann = add_user(services, "ann")
+    pack = services.feed_search._list_pack_feeds()[0]
+    for url in (pack.url, *(f"https://other{n}.example/feed" for n in range(30))):
+        services.subscriptions.subscribe(ann, url)
+    db.command("profile", 2)
+    try:
+        assert services.packs.find_known(ann, [Outline(pack.url)])[pack.url].mine
+    finally:
+        db.command("profile", 0)
+    reads = list(db.system.profile.find({"ns": f"{db.name}.subscriptions"}))
+    assert sum(one["nreturned"] for one in reads) == 1, reads

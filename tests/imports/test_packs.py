@@ -79,6 +79,16 @@ def test_a_pack_stored_before_there_were_descriptions_shows_those_shipped(servic
     assert {feed.title: feed.about for feed in packs.list_feeds()}["Nature"] == shipped["Nature"]
 
 
+def test_the_list_of_a_pack_is_read_again_only_if_it_has_changed(services: Services) -> None:
+    packs = services.gateways.packs
+    first = packs.read(packs.get("science"))
+    packs.update("science", "Our science", "", None)
+    assert packs.read(packs.get("science")) is first
+    packs.update("science", "Our science", "", PACKS["books"].body)
+    changed = packs.read(packs.get("science"))
+    assert [feed.url for feed in changed.feeds] == [feed.url for feed in opml.read(PACKS["books"].body).feeds]
+
+
 def test_packs_of_other_languages_name_them() -> None:
     languages = {pack.slug: pack.language for pack in PACKS.values()}
     assert languages["auf-deutsch"] == "de"

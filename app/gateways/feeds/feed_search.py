@@ -109,7 +109,8 @@ class FeedSearchGateway:
         feeds = self._words.find_feeds([*own, *own.values()]) if keys else {}
         if not feeds:
             return {}
-        mine = {s.feed_id for s in self._subscriptions.find_by_user(user_id)}
+        ids = {i for feed in feeds.values() for i in (feed.id, feed.merged_into) if i is not None}
+        mine = {s.feed_id for s in self._subscriptions.find_by_user(user_id, sorted(ids))}
         findable = self._find_findable({key: feed for key, feed in feeds.items() if feed.is_open})
         found: dict[str, KnownFeed] = {}
         for url, key in keys.items():

@@ -38,6 +38,7 @@ class PackGateway:
         self._folder = settings.packs_dir
         self._limits = opml.Limits.from_settings(settings)
         self._listed: tuple[list[Pack], Sequence[PackFeed]] = ([], ())
+        self._read: dict[str, tuple[bytes, SubscriptionList]] = {}
 
     def list_packs(self) -> list[Pack]:
         """Return the packs, sorted by title."""
@@ -56,15 +57,20 @@ class PackGateway:
         return found
 
     def read(self, pack: Pack) -> SubscriptionList:
-        """Return the feeds and folders of a pack.
+        """Return the feeds and folders of a pack; its list is read again only if it has changed.
 
         Feeds without a description have that of the packs shipped with Eventr: an administrator may have
         stored the pack before the shipped one had descriptions.
         """
-        found = opml.read(pack.body, self._limits)
-        if all(feed.about for feed in found.feeds):
-            return found
-        return dataclasses.replace(found, feeds=tuple(map(_add_about, found.feeds)))
+        body, found = self._read.get(pack.slug, (b"", None))
+        if found is None or body != pack.body:
+            found = opml.read(pack.body, self._limits)
+            if not all(feed.about for feed in found.feeds):
+                found = dataclasses.replace(found, feeds=tuple(map(_add_about, found.feeds)))
+            if pack.slug not in self._read and len(self._read) >= MOST:
+                self._read.clear()
+            self._read[pack.slug] = pack.body, found
+        return found
 
     def list_feeds(self) -> Sequence[PackFeed]:
         """Return the different feeds of all packs; read again only if a pack has changed."""
