@@ -289,6 +289,48 @@ def test_back_returns_to_the_row_and_to_the_place_on_a_page(
     page.wait_for_function(f"() => Math.abs(document.querySelector('.pane-list').scrollTop - {before}) < 40")
 
 
+@pytest.mark.parametrize("size", [PHONE, (1024, 768), (1440, 900)])
+def test_the_row_of_an_entry_is_where_it_was_after_another_page(
+    visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    page = visit(login="ann", size=size)
+    page.goto("/read/all")
+    row = page.locator("#rows .row").nth(25)
+    row.scroll_into_view_if_needed()
+    before = row.evaluate("(row) => row.getBoundingClientRect().top")
+    assert page.locator(".pane-list").evaluate("(pane) => pane.scrollTop") > 100
+    title = page.locator("#entry-title")
+    words = (row.locator("h2 a").text_content() or "").split(":")[-1].strip()
+    row.locator("h2 a").click()
+    expect(title).to_have_text(words)
+    for path in ("/settings", "/people"):
+        page.goto(path)
+        page.go_back()
+        expect(title).to_have_text(words)
+        page.wait_for_function("() => document.querySelector('.pane-list').scrollTop > 100")
+    page.go_back()
+    expect(title).to_be_hidden()
+    expect(row).to_be_in_viewport()
+    assert abs(row.evaluate("(row) => row.getBoundingClientRect().top") - before) < 40
+
+
+@pytest.mark.parametrize("size", [PHONE, (1024, 768)])
+def test_back_on_a_list_shows_the_row_of_the_last_entry_read(
+    visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    page = visit(login="ann", size=size)
+    page.goto("/read/all?view=list")
+    titles = page.locator("#rows .row h2 a").all_text_contents()
+    titles = [title.split(":")[-1].strip() for title in titles]
+    page.locator("#rows .row h2 a").first.click()
+    for title in titles[:15]:
+        expect(page.locator("#entry-title")).to_have_text(title)
+        page.keyboard.press("j")
+    expect(page.locator("#entry-title")).to_have_text(titles[15])
+    page.go_back()
+    expect(page.locator("#rows .row").nth(15)).to_be_in_viewport()
+
+
 def test_the_line_of_the_page_is_marked(visit: Visit, ann: Actor) -> None:
     page = visit(login="ann")
     for path, name in (

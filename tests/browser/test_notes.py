@@ -71,6 +71,24 @@ def test_selected_text_is_highlighted_and_noted(
     expect(marks).to_have_count(4)
 
 
+@pytest.mark.parametrize("size", [(1280, 800), PHONE])
+def test_note_is_typed_as_soon_as_it_is_opened(
+    site: Site, visit: Visit, ann: Actor, size: tuple[int, int]
+) -> None:
+    subscribe(site, ann, 2, text=TEXT)
+    page = visit(login="ann", size=size)
+    _open(page)
+    expect(page.locator("#notes")).to_be_attached()
+    page.wait_for_load_state("networkidle")
+    page.locator("#notes summary", has_text="Write a note").click()
+    note = page.locator("#notes").get_by_label("Your note", exact=True)
+    expect(note).to_be_focused()
+    page.keyboard.type("remember")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#notes summary", has_text="Your note")).to_be_visible()
+    expect(note).to_have_value("remember")
+
+
 def test_bar_goes_with_the_selection(site: Site, visit: Visit, ann: Actor) -> None:
     subscribe(site, ann, 2, text=TEXT)
     page = visit(login="ann")

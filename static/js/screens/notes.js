@@ -89,6 +89,11 @@ function share({ exact }) {
   location.assign(`/compose?${query}`);
 }
 
+// What is opened is written in at once; otherwise its letters would be shortcuts.
+document.addEventListener("click", ({ target }) => {
+  const box = target.closest("#notes summary")?.parentNode;
+  box?.addEventListener("toggle", () => box.open && box.querySelector("textarea").focus(), { once: true });
+});
 document.addEventListener("pointerup", () => setTimeout(show));
 document.addEventListener("keyup", ({ key, shiftKey }) => (shiftKey || key === "Shift") && show());
 document.addEventListener("selectionchange", () => getSelection().isCollapsed && hide());
