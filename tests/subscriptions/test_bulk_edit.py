@@ -187,6 +187,27 @@ def test_a_feed_that_all_have_paused_is_not_polled(world: World, alice: Actor, b
         services.subscriptions.set_paused(Actor(77), feed_id, True)
 
 
+@pytest.mark.parametrize("is_single", [True, False])
+def test_pausing_and_resuming_brings_no_check_forward(
+    world: World, alice: Actor, db: Any, is_single: bool
+) -> None:
+    services, now = world.services, clock.now().replace(microsecond=0)
+    planned, late, gone = ids = follow(world, alice, "planned", "late", "gone")
+    times = {planned: now + dt.timedelta(hours=3), late: now - dt.timedelta(hours=1), gone: None}
+    for feed_id, at in times.items():
+        db.feeds.update_one({"_id": feed_id}, {"$set": {"next_check_at": at}})
+    for _ in range(3):
+        for paused in (True, False):
+            if is_single:
+                for feed_id in ids:
+                    services.subscriptions.set_paused(alice, feed_id, paused)
+            else:
+                assert services.bulk_edit.set_paused(alice, ids, paused) == 3
+            found = {feed.id for feed in services.gateways.feeds.find_due(clock.now(), 100)}
+            assert found & set(ids) == (set() if paused else {late}), "what was missed is made up for"
+    assert {i: services.gateways.feeds.get(i).next_check_at for i in ids} == times
+
+
 def test_a_paused_reader_follows_a_feed_that_moves(world: World, alice: Actor, bob: Actor) -> None:
     services = world.services
     old, new = follow(world, alice, "old", "new")

@@ -95,7 +95,7 @@ def test_a_silent_server_is_tried_at_once_or_gets_another_address(
         page = ann.get(path).text
         assert said in page
         said = lxml.html.fromstring(page).get_element_by_id("job").text_content()
-        assert re.search(rf"It asked Eventr to wait until \W*{until.day} \w+ {until.year}, ", said)
+        assert re.search(rf"The server asked Eventr to wait until \W*{until.day} \w+ {until.year}, ", said)
         assert f'action="{path}/try"' not in page
         refused = ann.post(f"{path}/try")
         assert refused.status_code == 409

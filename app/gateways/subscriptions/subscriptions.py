@@ -451,15 +451,17 @@ class SubscriptionGateway:
             return self._return_some(wanted[:half], now) + self._return_some(wanted[half:], now)
 
     def set_paused(self, user_id: int, feed_id: int, paused: bool, now: dt.datetime) -> bool:
-        """Pause or resume a subscription, and correct the feed's readers; return whether it changed."""
+        """Pause or resume a subscription, and correct the feed's readers; return whether it changed.
+
+        A feed keeps the time of its next check. If that passed while nobody read the feed, it is due now.
+        Making it due sooner would be a refresh without limits.
+        """
 
         def write_pause(session: Session) -> bool:
             changed = self._subscriptions.set_paused(user_id, feed_id, paused, session)
             if changed:
-                due = None if paused else now
-                self._feeds.change_subscriber_count(
-                    feed_id, -1 if paused else 1, session, now=due, due=not paused
-                )
+                begun = None if paused else now
+                self._feeds.change_subscriber_count(feed_id, -1 if paused else 1, session, now=begun)
             return changed
 
         return self._cells.run_in_transaction(user_id, write_pause)
@@ -483,7 +485,7 @@ class SubscriptionGateway:
         if changed and paused:
             self._feeds.decrement_subscriber_counts(changed, session)
         elif changed:
-            self._feeds.add_subscriber_to_many(changed, changed, now, session)
+            self._feeds.add_subscriber_to_many(changed, (), now, session)
         return changed
 
     def replace_feed(

@@ -307,7 +307,7 @@ def _require_consent(one: Import, now: dt.datetime) -> None:
     """
     if one.pull is not None and one.pull.is_held(now):
         raise ConflictError(
-            "%(host)s asked Eventr to wait. Eventr tries again by itself after that.", host=one.name
+            "%(host)s asked Eventr to wait. Eventr tries again automatically after that.", host=one.name
         )
 
 

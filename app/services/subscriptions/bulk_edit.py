@@ -172,6 +172,8 @@ class BulkEditService:
     def set_paused(self, actor: Actor, feed_ids: Sequence[int], paused: bool) -> int:
         """Pause or resume these subscriptions, except people and saved pages; return how many changed.
 
+        Feeds that are resumed are checked when they would have been, or now if that time has passed.
+
         Raises:
             InvalidError: too many ids, or invalid ones.
         """

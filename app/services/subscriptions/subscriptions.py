@@ -311,6 +311,8 @@ class SubscriptionService:
     def set_paused(self, actor: Actor, feed_id: int, paused: bool) -> Subscription:
         """Pause or resume a subscription; a feed with only paused subscriptions isn't polled.
 
+        A feed that is resumed is checked when it would have been, or now if that time has passed.
+
         Raises:
             NotFoundError: the actor isn't subscribed to this feed.
             InvalidError: the subscription is to a person.
