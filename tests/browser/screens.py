@@ -242,9 +242,9 @@ def _server_preview(demo: Demo) -> str:
     return f"/imports/{importing.pulled(demo.services, demo.ann).id}"
 
 
-def _server_choices(demo: Demo) -> str:
-    """The account there has rules, saved searches and settings of feeds, too."""
-    one = importing.pulled(demo.services, demo.ann)
+def _archive_choices(demo: Demo) -> str:
+    """An archive of Eventr has rules, saved searches and settings of feeds, too."""
+    one = importing.previewed(demo.services, demo.ann)
     counts = {ChoiceKind.RULES.value: 4, ChoiceKind.SEARCHES.value: 2, ChoiceKind.FEEDS.value: 12}
     demo.services.store.database["imports"].update_one({"_id": one.id}, {"$set": {"choice_counts": counts}})
     return f"/imports/{one.id}"
@@ -666,7 +666,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("import-server-reading", _server_read),
     Screen("import-server-failed", _server_failed),
     Screen("import-server-preview", _server_preview),
-    Screen("import-server-choices", _server_choices, _go_to_choices),
+    Screen("import-choices", _archive_choices, _go_to_choices),
     Screen("import-report-notes", lambda demo: f"/imports/{importing.noted(demo.services, demo.ann).id}"),
     Screen("subscriptions", "/subscriptions"),
     Screen("subscriptions-chosen", "/subscriptions", _choose_feeds),

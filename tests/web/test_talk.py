@@ -289,7 +289,7 @@ def test_own_shares_say_who_sees_them_and_what_came_of_them(
         rows = BeautifulSoup(browser.get(f"/read/shares?view={view}").text, "lxml").select(".row")
         assert [row.select(".told")[0].text for row in rows] == [
             "Followers only",
-            "Everyone · 1 like · 2 comments",
+            "Everyone\N{NO-BREAK SPACE}· 1 like\N{NO-BREAK SPACE}· 2 comments",
         ]
     assert not BeautifulSoup(ann.get("/read/all").text, "lxml").select(".told")
 

@@ -22,7 +22,7 @@ def format_share_state(share: Share, reactions: ShareReactions) -> str:
         parts.append(ngettext("%(num)s like", "%(num)s likes", likes.number) + _sign_more(likes))
     if comments.number:
         parts.append(ngettext("%(num)s comment", "%(num)s comments", comments.number) + _sign_more(comments))
-    return " · ".join(parts)
+    return "\N{NO-BREAK SPACE}· ".join(parts)
 
 
 def _sign_more(count: CappedCount) -> str:
