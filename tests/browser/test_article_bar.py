@@ -72,6 +72,35 @@ def test_the_foot_is_one_row_beside_a_list(visit: Visit, ann: Actor, site: Site,
         assert page.locator("#article footer").evaluate("(foot) => foot.scrollWidth <= foot.clientWidth")
 
 
+@pytest.mark.parametrize("language", ["en", "de", "ru"])
+@pytest.mark.parametrize("size", SIZES)
+def test_no_button_of_the_foot_breaks_or_cuts_its_words(
+    visit: Visit, ann: Actor, site: Site, language: str, size: tuple[int, int]
+) -> None:
+    site.services.accounts.set_preferences(ann, {"language": language})
+    page = visit(login="ann", language=language, size=size)
+    _open(page)
+    buttons = page.locator("#article footer .btn:visible")
+    heights = buttons.evaluate_all("(all) => all.map((one) => one.offsetHeight)")
+    assert len(heights) == 4
+    assert max(heights) <= 46
+    # Only the name of the site may be cut, at the end of the first.
+    assert buttons.locator("span").last.evaluate("(one) => one.scrollWidth <= one.clientWidth + 1")
+    assert page.locator("#article footer").evaluate("(foot) => foot.scrollWidth <= foot.clientWidth")
+
+
+def test_the_name_of_the_feed_is_whole_on_paper(visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann")
+    _open(page)
+    page.emulate_media(media="print")
+    first = page.locator("#article .source").evaluate("""(line) => {
+      const range = document.createRange();
+      range.selectNodeContents(line.querySelector("a"));
+      return range.getBoundingClientRect().left - line.parentElement.getBoundingClientRect().left;
+    }""")
+    assert first >= 0
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_the_bar_is_one_line_of_named_buttons(visit: Visit, ann: Actor, size: tuple[int, int]) -> None:
     page = visit(login="ann", size=size)

@@ -493,6 +493,26 @@ def test_what_stands_beside_the_name_of_a_feed_tells_something(
         assert name["left"] - icon["right"] >= 5, path
 
 
+@pytest.mark.parametrize("size", [WIDE, (1024, 768), PHONE])
+@pytest.mark.parametrize("path", ["/read/starred", "/search?q=is:starred"])
+def test_a_tag_stands_beside_the_name_or_is_not_to_be_seen(
+    site: Site, visit: Visit, path: str, size: tuple[int, int]
+) -> None:
+    demo.fill(site.services)
+    page = visit(login="ann", size=size)
+    page.goto(path)
+    places = page.locator("#rows .row p:has(.tag)").evaluate_all("""(lines) => lines.flatMap((line) => {
+      const name = line.querySelector(".src").getBoundingClientRect();
+      // A box without a place of its own has its tags in the line itself.
+      const box = line.querySelector(".labels").getBoundingClientRect();
+      const edge = (box.height ? box : line.getBoundingClientRect()).bottom;
+      return [...line.querySelectorAll(".tag")].map((tag) => tag.getBoundingClientRect())
+        .map((tag) => [tag.top >= edge, Math.abs(tag.top + tag.bottom - name.top - name.bottom) <= 4]);
+    })""")
+    assert places
+    assert all(is_hidden or is_beside for is_hidden, is_beside in places), places
+
+
 def test_a_highlighted_row_shows_whether_it_is_read(site: Site, visit: Visit) -> None:
     filled = demo.fill(site.services)
     page = visit(login="ann")

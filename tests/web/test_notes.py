@@ -115,6 +115,10 @@ def test_notes_are_listed_and_downloaded(ann: Visitor, entry_id: int) -> None:
     row = BeautifulSoup(ann.get("/read/notes").text, "lxml").select_one(f'.row[data-id="{entry_id}"] .text')
     assert row is not None
     assert row.text == "“the rain”"
+    ann.post(f"/entries/{entry_id}/highlights", {"exact": "Roofs"})
+    row = BeautifulSoup(ann.get("/read/notes").text, "lxml").select_one(f'.row[data-id="{entry_id}"] .text')
+    assert row is not None
+    assert row.text == "“the rain” +1"
     file = ann.get("/notes.md")
     assert file.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert "attachment" in file.headers["Content-Disposition"]

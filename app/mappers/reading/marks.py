@@ -30,11 +30,14 @@ _NOTED = {"_id": 0, "entry_id": 1, "feed_id": 1, "noted_at": 1}
 _NOTE = {**_NOTED, "note": 1}
 #: Characters of a passage for a list.
 _SHOWN = 300
+#: Characters of the first one of several, so that their number has room in the two lines of a row.
+_SHOWN_OF_SEVERAL = 56
 _PASSAGE: Doc = {
     "_id": 0,
     "entry_id": 1,
     "passage": {"$substrCP": [{"$ifNull": [{"$first": "$note.quotes.exact"}, ""]}, 0, _SHOWN]},
     "text": {"$substrCP": [{"$ifNull": ["$note.text", ""]}, 0, _SHOWN]},
+    "quotes": {"$size": {"$ifNull": ["$note.quotes", []]}},
 }
 _MARK: Doc = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "tagged_at", "noted_at"), 1)
 _MARK |= {"liked_at": 1, "_id": 0}
@@ -348,12 +351,15 @@ class MarkMapper:
 
     @translate_errors
     def find_passages(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, str]:
-        """Return by entry the beginning of a user's first highlighted passage in “”, or of their note."""
+        """Return by entry the beginning of a user's first highlighted passage in “”, or of their note.
+
+        The number of further passages follows: “…” +2.
+        """
         if not entry_ids:
             return {}
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "noted_at": {"$type": "date"}}
         found = self._marks.get(user_id).find(query, _PASSAGE)
-        return {doc["entry_id"]: f"“{doc['passage']}”" if doc["passage"] else doc["text"] for doc in found}
+        return {doc["entry_id"]: _quote_first(doc) if doc["passage"] else doc["text"] for doc in found}
 
     @translate_errors
     def find_notes(self, user_id: int, after: tuple[dt.datetime, int] | None, limit: int) -> list[Note]:
@@ -485,6 +491,13 @@ def _is_kept(doc: Doc, besides: str = "") -> bool:
 def _is_last(doc: Doc, name: str) -> bool:
     """Return whether a mark is the only one in its document."""
     return not _is_kept(doc, name) and "liked_at" not in doc
+
+
+def _quote_first(doc: Doc) -> str:
+    passage, more = doc["passage"], doc["quotes"] - 1
+    if more and len(passage) > _SHOWN_OF_SEVERAL:
+        passage = passage[:_SHOWN_OF_SEVERAL].rsplit(" ", 1)[0] + "…"
+    return f"“{passage}” +{more}" if more else f"“{passage}”"
 
 
 def _mark(doc: Doc) -> Mark:
