@@ -127,8 +127,8 @@ def _feed_made(page: Page) -> None:
     page.locator("form[action$='/apps/feed'] .btn").click()
     for shown in ("#v-secret", "#v-secret-json"):
         page.locator(shown).evaluate(
-            "(code) => { code.textContent = code.textContent.replace("
-            "/feed\\/[^\\/]+/, 'feed/Zr8Tn5Yb1Hd6Jf4Gm0CapK3v9sXq7Lw2'); }"
+            # Before the last "/", after which the line may break.
+            "(code) => { [...code.childNodes].at(-3).data = 'Zr8Tn5Yb1Hd6Jf4Gm0CapK3v9sXq7Lw2/'; }"
         )
     _calm(page)
 

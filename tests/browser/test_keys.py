@@ -771,7 +771,7 @@ def test_the_help_shows_ones_own_keys_and_finds_them(site: Site, visit: Visit, a
     page.keyboard.press("Escape")
     page = visit(login="ann", js=False)
     page.get_by_role("link", name="Keyboard shortcuts").click()
-    expect(page.locator("h1")).to_have_text("Keyboard shortcuts")
+    expect(page.locator("h1")).to_have_text("Keyboard shortcuts", use_inner_text=True)
     expect(page.locator("[data-action=next] kbd")).to_have_text("x")
 
 

@@ -335,3 +335,15 @@ def test_a_saved_search_is_switched_to_notify(ann: Visitor, garden: Actor, servi
     refused = ann.post(f"/searches/{starred.id}/notify", {"notify": "1"})
     assert refused.status_code == 400
     assert "neither read nor starred" in refused.text
+
+
+@pytest.mark.parametrize("address", ["/search?q=art", "/search/typed?q=art"])
+def test_only_forms_of_the_entrys_own_language_are_marked(
+    ann: Visitor, services: Services, garden: Actor, address: str
+) -> None:
+    text = "Are they small? We are told so, and then many more of them are on view. The arts are here."
+    _publish(services, garden, "News", f"<title>Are Electrons art?</title><description>{text}</description>")
+    page = ann.get(address, follow_redirects=True).text
+    assert "Are Electrons <mark>art</mark>?" in page
+    assert "<mark>Are</mark>" not in page
+    assert "<mark>are</mark>" not in page

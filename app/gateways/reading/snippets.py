@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.feeds.html import text
 from app.models.reading.entry import Entry
-from app.models.reading.search import Term, TermField, contains_term, is_at
+from app.models.reading.search import Term, TermField, contains_term, find_language, is_at
 from app.models.reading.tokenizer import find_word_spans, fold_text
 
 #: Characters: HTML that is searched, text before the match, and the whole snippet.
@@ -15,8 +15,11 @@ LOOKED, BEFORE, LENGTH = 32 << 10, 24, 240
 UNSPACED = "\u0e00"
 
 
-def extract_snippet(html: str, terms: Sequence[Term]) -> str:
-    """Return the text around the first of these terms that occurs in it; empty: none does."""
+def extract_snippet(html: str, terms: Sequence[Term], title: str = "", stated: str = "") -> str:
+    """Return the text around the first of these terms that occurs in it; empty: none does.
+
+    ``title``, and ``stated``, the language that the feed names, tell the language of the text.
+    """
     plain = text.flatten_html(text.cut_html(html, LOOKED))
     folded = fold_text(plain)
     for term in terms:
@@ -24,8 +27,9 @@ def extract_snippet(html: str, terms: Sequence[Term]) -> str:
         if place >= 0:
             return _piece(plain, place if len(folded) == len(plain) else _unfold(plain, place))
     forms = [term for term in terms if term.typed]
+    language = find_language(title, plain, stated) if forms else ""
     for begin, _, words in find_word_spans(plain) if forms else ():
-        if any(is_at(term, words) for term in forms):
+        if any(is_at(term, words, language) for term in forms):
             return _piece(plain, begin)
     return ""
 

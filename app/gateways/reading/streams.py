@@ -399,11 +399,17 @@ class StreamGateway:
         keys = sorted(self._recent_reads.find_visible_keys(snapshot.user_id), key=wanted.make_sort_key)
         return cut_page([key for key in keys if wanted.is_after(key)][: limit + 1], limit, cursor)
 
-    def find_snippets(self, keys: Sequence[EntryKey], terms: Sequence[Term]) -> dict[int, str]:
-        """Return a snippet by entry, for entries whose text or category contains one of these terms."""
+    def find_snippets(
+        self, keys: Sequence[EntryKey], terms: Sequence[Term], stated: Mapping[int, str | None]
+    ) -> dict[int, str]:
+        """Return a snippet by entry, for entries whose text or category contains one of these terms.
+
+        ``stated``: the languages that the feeds name, by entry.
+        """
         found = self._entries.find_with_bodies(keys) if keys and terms else []
         places = {
-            one.id: snippets.extract_snippet(one.longest, terms) or snippets.name_category(one, terms)
+            one.id: snippets.extract_snippet(one.longest, terms, one.title, stated.get(one.id) or "")
+            or snippets.name_category(one, terms)
             for one in found
         }
         return {entry_id: place for entry_id, place in places.items() if place}

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from app.models.names import JOINERS, to_one_line
 from app.models.reading.entry import EntryKey
+from app.models.reading.languages import BEGINNING, guess_language
 from app.models.reading.stems import share_stem
 from app.models.reading.story import Fingerprint
 from app.models.reading.tokenizer import find_plain_words, fold_text, split_words
@@ -284,17 +285,31 @@ def _without_repeats(terms: Iterable[Term]) -> tuple[Term, ...]:
     return tuple({(term, term.typed): term for term in terms}.values())
 
 
-def contains_term(text: str, term: Term) -> bool:
-    """Return whether a short text contains a term, or another form of its word."""
+def find_language(title: str, text: str, stated: str | None = "") -> str:
+    """Return the language of an entry as two letters, from the beginning of its text; empty: unknown.
+
+    Args:
+        title, text: without markup; of the text, only the beginning is looked at.
+        stated: the language that the feed names.
+    """
+    beginning = f"{title}\n{text[:BEGINNING]}"
+    return guess_language(beginning, find_plain_words(beginning), stated or "")
+
+
+def contains_term(text: str, term: Term, language: str = "") -> bool:
+    """Return whether a short text contains a term, or another form of its word; see :func:`is_at`."""
     found, size = split_words(text), len(term.words)
-    return any(is_at(term, found[at : at + size]) for at in range(len(found) - size + 1))
+    return any(is_at(term, found[at : at + size], language) for at in range(len(found) - size + 1))
 
 
-def is_at(term: Term, words: Sequence[str]) -> bool:
-    """Return whether these adjacent words, as many as a term has, are the term or a form of it."""
+def is_at(term: Term, words: Sequence[str], language: str = "") -> bool:
+    """Return whether these adjacent words, as many as a term has, are the term or a form of it.
+
+    ``language``: of the text, as for :func:`app.models.reading.stems.share_stem`.
+    """
     if term.is_prefix:
         return words[-1].startswith(term.words[-1]) and tuple(words[:-1]) == term.words[:-1]
-    return tuple(words) == term.words or (term.typed != "" and share_stem(term.typed, words[0]))
+    return tuple(words) == term.words or (term.typed != "" and share_stem(term.typed, words[0], language))
 
 
 def _date(text: str) -> dt.datetime | None:

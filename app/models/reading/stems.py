@@ -52,8 +52,8 @@ _ALGORITHMS = {
 }
 #: Words whose stems a process remembers, per language; then it starts anew.
 _REMEMBERED = 50_000
-#: Letters at the beginning that forms of a word have in common.
-_ALIKE = 2
+#: Letters at the beginning that forms of a word have in common; and without knowing the language.
+_ALIKE, _SURELY_ALIKE = 2, 4
 #: Arabic conjunctions, prepositions and articles, which are written as part of the word.
 _ARABIC_PREFIX = re.compile("(?:[وف]?(?:[بك]?ال|لل)|و)(?=.{3})")
 
@@ -76,12 +76,25 @@ def find_possible_stems(word: str) -> set[str]:
     return {stem for name in LANGUAGES.get(find_script(word), ()) for stem in _stem_all(name, forms)}
 
 
-def share_stem(typed: str, word: str) -> bool:
-    """Return whether a word of a text may be a form of a typed word."""
+def share_stem(typed: str, word: str, language: str = "") -> bool:
+    """Return whether a word of a text is a form of a typed word.
+
+    Args:
+        typed: the word as typed.
+        word: the word of the text, folded.
+        language: of the text, as two letters; empty: unknown. Then a form must begin like the typed word:
+            "are" is a form of "art" in Hungarian only.
+    """
+    folded = fold_text(typed)
     # Forms begin alike, but Arabic ones may have an article.
-    if word[:_ALIKE] != fold_text(typed)[:_ALIKE] and find_script(word) != "arabic":
+    if word[:_ALIKE] != folded[:_ALIKE] and find_script(word) != "arabic":
         return False
-    return not find_possible_stems(typed).isdisjoint(find_possible_stems(word))
+    shared = find_possible_stems(typed) & find_possible_stems(word)
+    if any(stem.startswith(f"{language}:") for stem in shared):
+        return True
+    begins = word.startswith(folded) or folded.startswith(word)
+    is_alike = not language and word[:_SURELY_ALIKE] == folded[:_SURELY_ALIKE] and len(word) >= _SURELY_ALIKE
+    return bool(shared) and (begins or is_alike)
 
 
 def _stem_all(language: str, words: Iterable[str]) -> Iterable[str]:

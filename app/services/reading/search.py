@@ -20,11 +20,14 @@ from app.models.reading.search import (
     SearchQuery,
     SearchRequest,
     SearchResult,
+    Term,
     contains_term,
+    find_language,
     parse_query,
 )
 from app.models.reading.stream import (
     Cursor,
+    EntryRow,
     Page,
     SearchSummary,
     Segment,
@@ -170,9 +173,9 @@ class EntrySearch:
     def add_snippets(self, page: Page, ref: StreamRef) -> Page:
         """Replace the excerpts of rows whose beginning has no search term by a snippet with the term."""
         query = parse_query(ref.query)
-        unseen = [r for r in page.rows if not any(contains_term(r.excerpt[:EXCERPT], t) for t in query.terms)]
+        unseen = [row for row in page.rows if not _begins_with_any(row, query.terms)]
         keys = [EntryKey(r.id, r.feed_id, 0, 0) for r in unseen]
-        passages = self._streams.find_snippets(keys, query.terms)
+        passages = self._streams.find_snippets(keys, query.terms, {r.id: r.language for r in unseen})
         rows = tuple(dataclasses.replace(r, excerpt=passages.get(r.id, r.excerpt)) for r in page.rows)
         return dataclasses.replace(
             page, rows=rows, looked=SearchSummary(query.terms, (*query.notes, *page.notes))
@@ -246,6 +249,11 @@ def _may(feed: SourceFeed, query: SearchQuery) -> bool:
 
 def _is_read(feed: SourceFeed, seq: int) -> bool:
     return seq < feed.first_seq or feed.state.is_read(seq)
+
+
+def _begins_with_any(row: EntryRow, terms: Sequence[Term]) -> bool:
+    language = find_language(row.title, row.excerpt, row.language)
+    return any(contains_term(row.excerpt[:EXCERPT], term, language) for term in terms)
 
 
 def _named(title: str, names: Iterable[NameFilter]) -> bool:

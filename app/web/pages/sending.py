@@ -30,6 +30,7 @@ class KindWords(NamedTuple):
     address: str
     secret: str
     secret_hint: str
+    change: str = N_("Change access token")
 
 
 _SERVER = N_("The address of your server.")
@@ -41,6 +42,7 @@ KINDS: dict[TargetKind, KindWords] = {
         N_("Any address that accepts JSON."),
         N_("Secret (optional)"),
         N_("Signs each message, so that the receiver knows who sent it."),
+        N_("Change secret"),
     ),
     TargetKind.NTFY: KindWords(
         "ntfy",
@@ -75,10 +77,12 @@ KINDS: dict[TargetKind, KindWords] = {
 _ERRORS: dict[str, str] = {
     "unreachable": N_("The service doesn't respond, or this server may not send to it."),
     "no_page": N_("The entry has no page, and the service keeps only addresses."),
-    "secret": N_("The secret can't be read anymore. Enter it again with “Change secret”."),
+    "secret": N_(
+        "The secret or access token can't be read anymore. Enter it again from the menu of the service."
+    ),
     "entry_gone": N_("The entry is gone."),
-    "http_401": N_("The service doesn't accept the secret."),
-    "http_403": N_("The service doesn't accept the secret."),
+    "http_401": N_("The service doesn't accept the secret or access token."),
+    "http_403": N_("The service doesn't accept the secret or access token."),
     "http_404": N_("The service isn't at this address."),
 }
 _STATES = {

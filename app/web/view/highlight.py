@@ -31,7 +31,11 @@ class LimitedPatterns:
 
 
 def highlight_terms(
-    text: str, search: SearchSummary | None, where: str = "", patterns: Iterable[PatternFilter] = ()
+    text: str,
+    search: SearchSummary | None,
+    where: str = "",
+    patterns: Iterable[PatternFilter] = (),
+    language: str = "",
 ) -> str:
     """Return a text with what was searched for in ``<mark>``; everything else is escaped.
 
@@ -40,12 +44,13 @@ def highlight_terms(
         search: The search; without one, and without patterns, the text is returned unchanged.
         where: The field of this text, as in :class:`TermField`, or ``url``.
         patterns: The regular expressions of a rule; each marks one match.
+        language: of the text, as two letters; empty: unknown.
     """
     terms = search.terms if search else ()
     if not text or not (terms or patterns):
         return text
     parts, last = [], 0
-    spans = itertools.chain(_found(text, terms, where), _find_patterns(text, patterns, where))
+    spans = itertools.chain(_found(text, terms, where, language), _find_patterns(text, patterns, where))
     for begin, end in _joined(spans):
         parts += [text[last:begin], Markup("<mark>{}</mark>").format(text[begin:end])]
         last = end
@@ -73,13 +78,13 @@ def is_marked(text: str) -> bool:
     return isinstance(text, Markup) and "<mark>" in text
 
 
-def _found(text: str, terms: Sequence[Term], where: str) -> Iterator[tuple[int, int]]:
+def _found(text: str, terms: Sequence[Term], where: str, language: str) -> Iterator[tuple[int, int]]:
     places = [(begin, end, word) for begin, end, words in find_word_spans(text) for word in words]
     for term in terms:
         if term.where in (TermField.ANY, where):
             size = len(term.words)
             for at in range(len(places) - size + 1):
-                if is_at(term, [word for _, _, word in places[at : at + size]]):
+                if is_at(term, [word for _, _, word in places[at : at + size]], language):
                     yield places[at][0], places[at + size - 1][1]
 
 

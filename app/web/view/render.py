@@ -20,6 +20,7 @@ from app.models.media.recordings import list_recordings
 from app.models.reading.anchors import scope_anchors
 from app.models.reading.full_text import FullText
 from app.models.reading.rules import Rule
+from app.models.reading.search import find_language
 from app.models.reading.stream import Article, Page, Tree
 from app.models.reading.stream_view import StreamView
 from app.models.sharing.typed_text import remove_signs
@@ -150,6 +151,7 @@ def install(app: Flask, tree_cache: int) -> None:
         thumb=pictures.show_thumb,
         sign_picture=pictures.sign_picture,
         search_ref=highlight.build_search_ref,
+        find_language=find_language,
     )
     env.filters.update(
         ago=present.format_ago,

@@ -13,6 +13,7 @@ from flask_babel import gettext as _
 from markupsafe import Markup
 
 from app.models.reading.rules import Rule
+from app.models.reading.search import find_language
 from app.models.reading.stream import EntryRow, Page
 from app.models.sharing.sharing import Sharer
 from app.models.sharing.typed_text import remove_signs
@@ -178,7 +179,7 @@ class RowRenderer:
     def _title(self, row: EntryRow, title: str, text: str) -> str:
         shown = title or truncate_text(text or row.excerpt, TITLE)
         shown = shown or i18n.describe_lost(row.lost) or self._untitled
-        return self._mark(shown, "title")
+        return self._mark(row, shown, "title")
 
     def _line(self, row: EntryRow, text: str) -> str:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
@@ -195,7 +196,7 @@ class RowRenderer:
         start = "".join(parts)
         if self._whole or not text:
             return f"<p>{start}</p>" if start else ""
-        text = self._mark(truncate_text(text, self._length))
+        text = self._mark(row, truncate_text(text, self._length))
         return f'<p dir="auto">{start}<span class="text">{text}</span></p>'
 
     def _copies(self, row: EntryRow) -> str:
@@ -217,10 +218,13 @@ class RowRenderer:
         author = format_author(row.author, row.feed_title)
         if not author:
             return ""
-        return f'<bdi class="{_class_source(author)}">{self._mark(author, "author")}</bdi>'
+        return f'<bdi class="{_class_source(author)}">{self._mark(row, author, "author")}</bdi>'
 
-    def _mark(self, text: str, where: str = "") -> str:
-        return _escape(highlight_terms(text, self._page.looked, where)) if self._page.looked else escape(text)
+    def _mark(self, row: EntryRow, text: str, where: str = "") -> str:
+        if not self._page.looked:
+            return escape(text)
+        language = find_language(row.title, row.excerpt, row.language)
+        return _escape(highlight_terms(text, self._page.looked, where, language=language))
 
 
 _CURRENT = ' aria-current="true"'

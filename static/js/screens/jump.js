@@ -127,7 +127,7 @@ function option({ title, folder, unread, url, link }, index) {
   item.setAttribute("role", "option");
   item.dataset.url = url;
   write(name, title);
-  write(where, folder);
+  write(where.appendChild(document.createElement("span")), folder);
   count.textContent = unread ? number(unread) : "";
   // Folders have no sign of their own; a page has that of a link to it, else of the settings.
   const shown = link
