@@ -5,10 +5,9 @@ import { toast } from "./toast.js";
 import { t, tn } from "./words.js";
 
 const BATCH = 500;
-// Ids in one request.
-const MOST = 500;
 const AGAIN = [2000, 60000];
-const KINDS = { read: ["/entries/mark", "read", MOST], star: ["/entries/star", "on", 1] };
+// Address, name of the value, and the most ids in one request.
+const KINDS = { read: ["/entries/mark", "read", 500], star: ["/entries/star", "on", 1] };
 // "read 12" → true.
 export const waiting = new Map();
 // Keys in a pending request for states; changes made here meanwhile are newer than its answer.
@@ -29,8 +28,8 @@ let refused = () => {};
 // If the browser refuses to store it, a change lives as long as its page.
 function keep(key, value) {
   try {
-    if (value === undefined) localStorage.removeItem(prefix + key);
-    else localStorage.setItem(prefix + key, value ? "1" : "");
+    if (value === undefined) delete localStorage[prefix + key];
+    else localStorage[prefix + key] = value ? "1" : "";
   } catch {}
 }
 
@@ -50,8 +49,7 @@ function later(pause) {
 // One batch at a time: two answers in the wrong order would leave the older mark.
 export function send() {
   clearTimeout(timer);
-  sending = sending.then(() => flush(false));
-  return sending;
+  return (sending = sending.then(() => flush()));
 }
 
 // Before counts are requested. If the session has ended, don't retry.
@@ -59,18 +57,16 @@ export const settle = async () => ended || send();
 
 // A page that is left waits for no answer. What is newer than its mark on the way is left to the next page.
 async function flush(keepalive) {
-  const all = [];
   for (const [kind, [, , most]] of Object.entries(KINDS)) {
     for (const value of [true, false]) {
       const keys = [...waiting.keys()].filter((key) => key.startsWith(kind) && waiting.get(key) === value && flying.get(key) !== !value);
-      for (let at = 0; at < keys.length; at += most) {
-        const sent = deliver(kind, keys.slice(at, at + most), value, keepalive);
-        all.push(sent);
+      while (keys.length) {
+        const sent = deliver(kind, keys.splice(0, most), value, keepalive);
         if (!keepalive && !(await sent)) return away();
       }
     }
   }
-  if (keepalive) return Promise.all(all);
+  if (keepalive) return;
   failures = 0;
   show();
 }
@@ -80,13 +76,13 @@ async function deliver(kind, keys, value, keepalive) {
   const [url, name] = KINDS[kind];
   for (const key of keys) flying.set(key, value);
   const failure = await post(url, { entry: keys.map((key) => key.split(" ")[1]), [name]: value ? 1 : 0 }, keepalive).then(() => null, (one) => one);
-  flying.clear();
-  const status = failure?.status ?? 200;
+  for (const key of keys) flying.delete(key);
+  const { status = 200, word, message, seconds } = failure ?? {};
   const before = ended;
-  ended = status === 401 || failure?.word === "old_page" ? failure.message : "";
+  ended = status === 401 || word === "old_page" ? message : "";
   if (ended && ended !== before) toast(ended);
-  moving = failure?.word === "moving" ? failure.message : "";
-  pause = moving && failure.seconds * 1000;
+  moving = word === "moving" ? message : "";
+  pause = moving && seconds * 1000;
   if (!status || ended || status === 429 || status >= 500) return false;
   for (const key of keys) {
     // Changed meanwhile: the new value still has to be sent.
@@ -95,7 +91,7 @@ async function deliver(kind, keys, value, keepalive) {
     keep(key);
     if (failure) refused(...key.split(" "), !value);
   }
-  if (failure) toast(t("Couldn't save your change. {reason}", { reason: failure.message }));
+  if (failure) toast(t("Couldn't save your change. {reason}", { reason: message }));
   return true;
 }
 
@@ -111,15 +107,15 @@ function show() {
   const reason = ended || moving;
   const n = (failures || reason) && waiting.size;
   note.hidden = !n;
-  note.textContent = !n ? "" : reason ? tn("{n} change not saved yet. {reason}", "{n} changes not saved yet. {reason}", n, { reason }) : tn("Offline: {n} change not saved yet", "Offline: {n} changes not saved yet", n);
+  note.textContent = reason ? tn("{n} change not saved yet. {reason}", "{n} changes not saved yet. {reason}", n, { reason }) : tn("Offline: {n} change not saved yet", "Offline: {n} changes not saved yet", n);
 }
 
 // Loads changes left by an earlier page; one user's changes are never sent for another.
 function load() {
   prefix = `eventr.waiting.${document.querySelector(".reader").dataset.user}.`;
   try {
-    for (const key of Object.keys(localStorage).filter((one) => one.startsWith(prefix))) {
-      waiting.set(key.slice(prefix.length), localStorage.getItem(key) === "1");
+    for (const key of Object.keys(localStorage)) {
+      if (key.startsWith(prefix)) waiting.set(key.slice(prefix.length), localStorage[key] === "1");
     }
   } catch {}
 }
@@ -128,8 +124,8 @@ export function start(back) {
   refused = back;
   load();
   for (const [key, value] of waiting) refused(...key.split(" "), value);
-  if (waiting.size) send();
+  send();
   addEventListener("online", send);
   document.addEventListener("visibilitychange", () => document.hidden || send());
-  addEventListener("pagehide", () => (sending = Promise.all([sending, flush(true)])));
+  addEventListener("pagehide", () => flush(true));
 }
