@@ -21,7 +21,6 @@ def test_screen_styles_leave_classes_of_all_pages_alone() -> None:
         ("feed.css", ".actions"),
         ("shared.css", ".facts"),
         ("shared.css", ".more"),
-        ("shared.css", ".who"),
     }
 
 
