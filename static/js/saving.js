@@ -82,7 +82,7 @@ export function watch(form, restored = () => {}) {
     if (message) {
       place.replaceChildren(document.createElement("span"));
       place.firstChild.className = "bad";
-      place.firstChild.textContent = message;
+      place.firstChild.textContent = t("Couldn't save your change. {reason}", { reason: message });
     }
     const again = document.createElement("button");
     again.className = "link-btn";

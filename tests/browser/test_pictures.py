@@ -53,6 +53,7 @@ def test_a_box_becomes_the_picture_and_no_other_host_is_asked(
     server: RawServer,
     visit: Callable[..., Page],
     redis_client: redis.Redis,
+    eventually: Callable[..., object],
     size: tuple[int, int],
 ) -> None:
     server.set("/a.png", Reply(body=make_png(900, 600)))
@@ -66,9 +67,8 @@ def test_a_box_becomes_the_picture_and_no_other_host_is_asked(
     Worker(site.services, redis_client).work()
     expect(page.locator('.prose img[src^="/i/"]')).to_have_count(2)
     expect(page.locator('.prose img[height="1200"]')).to_have_count(1)
-    page.wait_for_function(
-        "[...document.querySelectorAll('.prose img[src^=\"/i/\"]')].some((i) => i.naturalWidth)"
-    )
+    drawn = "(all) => all.some((one) => one.naturalWidth)"
+    eventually(lambda: page.locator('.prose img[src^="/i/"]').evaluate_all(drawn))
     assert {url for url in asked if not url.startswith((site.url, "data:"))} == set()
 
 

@@ -303,7 +303,7 @@ def test_many_at_once_are_one_undo(site: Site, visit: Visit, ann: Actor, eventua
     rows.nth(1).locator("input").check()
     rows.nth(3).locator("input").click(modifiers=["Shift"])
     expect(page.locator("#chosen")).to_have_text("3 selected")
-    page.locator("#bulk-bar summary").click()
+    page.locator("#bulk-bar summary", has_text="Folders").click()
     page.locator("#into").select_option(label="Art")
     page.get_by_role("button", name="Move", exact=True).first.click()
     expect(page.locator(".toast")).to_contain_text("3 feeds moved")
@@ -324,7 +324,7 @@ def test_the_manager_without_a_script_on_a_phone(site: Site, visit: Visit, ann: 
     page = visit(login="ann", js=False, size=PHONE)
     page.goto("/subscriptions")
     page.locator("tbody input").nth(0).check()
-    page.locator("#bulk-bar summary").click()
+    page.locator("#bulk-bar summary", has_text="Folders").click()
     page.locator("#into").select_option(label="News")
     page.get_by_role("button", name="Add to folder").click()
     assert shape(site, ann)["News"] == [A]
