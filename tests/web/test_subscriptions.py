@@ -43,7 +43,7 @@ def feeds(services: Services, reader: Actor) -> list[int]:
 
 
 def rows(page: str) -> list[str]:
-    return lxml.html.fromstring(page).xpath("//table//td[@class='name']//a/text()")
+    return lxml.html.fromstring(page).xpath("//table//td[@class='name']//a//text()")
 
 
 def test_without_feeds_the_manager_offers_to_add_one(ann: Visitor) -> None:
