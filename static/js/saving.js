@@ -103,10 +103,10 @@ export function watch(form, restored = () => {}) {
 
   const submit = () => htmx.trigger(form, "submit");
 
-  // What is on its way is sent again, because it may end with the page. The answer is shown if the page stays.
   // A folder whose name is being typed is left for later where the page may come back.
   const typing = () => [...form.querySelectorAll("[data-apart]:focus")].map(({ name }) => name);
 
+  // What is on its way is sent again, because it may end with the page. The answer is shown if the page stays.
   function leave(whole) {
     const out = [...refused(), ...(whole ? [] : typing())];
     const values = read(form);
