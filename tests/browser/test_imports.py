@@ -111,7 +111,9 @@ def test_a_file_of_which_nothing_can_be_imported_offers_another_one(
     one = site.services.imports.preview(actor, body, "old.opml")
     page = visit(login="ann", js=js)
     page.goto(f"/imports/{one.id}")
-    expect(page.locator(".note")).to_have_text("None of these feeds can be imported. The reason is shown beside each.")
+    expect(page.locator(".note")).to_have_text(
+        "None of these feeds can be imported. The reason is shown beside each."
+    )
     expect(page.locator("[value=start], .target, .tick-all button")).to_have_count(0)
     page.get_by_role("link", name="Choose another file").click()
     page.wait_for_url("**/imports")
