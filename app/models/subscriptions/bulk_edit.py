@@ -11,6 +11,7 @@ from typing import Final
 
 from app.errors import InvalidError
 from app.models.subscriptions.folder import Folder
+from app.models.subscriptions.subscription import Subscription
 
 #: Time without a new entry after which a feed counts as quiet, and as dead.
 QUIET: Final = dt.timedelta(days=90)
@@ -62,7 +63,7 @@ class BulkEditRow:
     """One subscription; ``newest`` is when its last entry arrived, ``rate`` its entries per week.
 
     ``person``: the feed holds the shares of a person on this server. ``private``: the user keeps it private.
-    ``icon``: path of its icon.
+    ``icon``: path of its icon. ``kept``: the subscription itself, with all its settings.
     """
 
     feed_id: int
@@ -73,6 +74,7 @@ class BulkEditRow:
     folder_ids: tuple[int, ...]
     paused: bool
     newest: dt.datetime | None
+    kept: Subscription
     rate: float = 0.0
     person: bool = False
     private: bool = False

@@ -216,7 +216,7 @@ def _make_rows(sources: Sources) -> list[BulkEditRow]:
         newest = dt.datetime.fromtimestamp(card.newest / 1000, dt.UTC) if card.newest else None
         where = mine.folder_ids, mine.paused
         row = BulkEditRow(
-            *(feed_id, title, card.url, counts[feed_id], card.error, *where, newest),
+            *(feed_id, title, card.url, counts[feed_id], card.error, *where, newest, mine),
             person=mine.person,
             private=mine.private,
             icon=card.picture,

@@ -57,7 +57,9 @@ Ids = Annotated[tuple[Id, ...], Meta(max_length=1000)]
 class Subscription(Shape, frozen=True):
     """A subscription; `person`: the feed is the stream of a person on this server.
 
-    `private`: you keep the feed private and can't share its entries.
+    `own_title`: the title that you gave the feed; empty if `title` is the feed's own.
+    `private`: you keep the feed private and can't share its entries. `hidden` to `keep_newest`: your
+    settings, as PATCH takes them.
     `error`: the error code if the feed fails; `message` explains it. `newest`: time of the newest entry.
     `icon`: address of the feed's icon on this server.
     """
@@ -75,6 +77,14 @@ class Subscription(Shape, frozen=True):
     error: str | None
     message: str | None
     icon: str | None
+    own_title: str
+    hidden: bool
+    original: bool
+    notify: bool
+    full_text: bool
+    reopen: bool
+    read_after: int
+    keep_newest: int
 
 
 class SubscriptionPage(Shape, frozen=True):
@@ -257,6 +267,14 @@ _ROW = add_example(
         error=None,
         message=None,
         icon="https://eventr.example.org/icon/9f86d081884c7d65.png",
+        own_title="",
+        hidden=False,
+        original=False,
+        notify=False,
+        full_text=False,
+        reopen=True,
+        read_after=30,
+        keep_newest=0,
     )
 )
 add_example(SubscriptionPage(items=(_ROW,), next=None, total=1))
@@ -339,6 +357,14 @@ def _row(who: Actor, row: BulkEditRow) -> Subscription:
         error=error,
         message=i18n.translate_feed_error(error) if error else None,
         icon=f"{get_web().base_url}{row.icon}" if row.icon else None,
+        own_title=row.kept.title,
+        hidden=is_hidden_site(row.kept),
+        original=row.kept.original,
+        notify=row.kept.notify,
+        full_text=row.kept.full_text,
+        reopen=row.kept.reopen,
+        read_after=row.kept.read_after,
+        keep_newest=row.kept.keep_newest,
     )
 
 
@@ -370,7 +396,7 @@ def get_subscription(actor: Actor, feed_id: int) -> Subscription:
 @add_operation("PATCH", "/subscriptions/{feed_id}", "Update a subscription", scope=Scope.SUBSCRIBE, tag=TAG,
            guarded=True)  # fmt: skip
 def change_subscription(actor: Actor, feed_id: int, body: SubscriptionChange) -> SubscriptionKept:
-    """Changes the title, the folders, or whether the feed is paused, private or hidden."""
+    """Changes the title, the folders, and all other settings of the feed."""
     folders: Sequence[int] | None = None if body.folder_ids is UNSET else body.folder_ids
     title = None if body.title is UNSET else body.title
     paused = None if body.paused is UNSET else body.paused
