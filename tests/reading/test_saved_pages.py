@@ -177,13 +177,20 @@ def test_two_people_who_share_a_saved_page_share_one_root(services: Services, an
     assert services.sharing.share(ann, mine.entry_id).existed
 
 
-def test_share_shows_the_text_that_eventr_fetched(services: Services, ann: Actor, bob: Actor) -> None:
+def test_share_shows_an_excerpt_of_the_text_that_was_fetched(
+    services: Services, ann: Actor, bob: Actor
+) -> None:
     saved = services.saved_pages.save(ann, PAGE, title="Roofs")
     _fetch(services, saved.entry_id, saved.feed_id, Site())
     share = services.sharing.share(ann, saved.entry_id, audience=Audience.PUBLIC).share
     services.saved_pages.remove(ann, saved.entry_id)
     entry = services.reading.get_article(bob, share.id).entry
-    assert "Paragraph 7 of a long story" in entry.content
+    assert entry.summary == f"<p>{entry.excerpt}</p>"
+    assert entry.excerpt.startswith("Paragraph 0 of a long story")
+    assert (entry.content, "Paragraph 7" in entry.summary) == ("", False)
+    found = services.full_texts.request_text(bob, share.id)
+    assert found is not None, "it is stored already"
+    assert "Paragraph 7 of a long story" in found.html
 
 
 def test_share_has_the_title_of_the_page_and_not_that_of_the_first_sharer(

@@ -9,6 +9,7 @@ it. An entry of an older version is cleaned again when it is read.
 from __future__ import annotations
 
 import functools
+import html
 import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -72,6 +73,12 @@ def clean_body(
     same = cleaned == content and cleaned_summary == summary
     raw = b"" if same else _published(content, summary, base_url)
     return Body(cleaned, cleaned_summary, excerpt, raw, version)
+
+
+def make_quote(body: Body) -> Body:
+    """Return the excerpt of a text as a text of its own, for shares of a page that Eventr has fetched."""
+    quote = f"<p>{html.escape(body.excerpt, quote=False)}</p>" if body.excerpt else ""
+    return Body("", quote, body.excerpt, b"", body.cleaned_by)
 
 
 def reclean_body(body: Body, sanitize: Sanitize = sanitize, version: int = SANITIZER_VERSION) -> Body:

@@ -168,6 +168,6 @@ class FullTextGateway:
             return full
         stored = entry_bodies.Body(full.html, "", "", full.raw, full.cleaned_by)
         body = entry_bodies.reclean_body(stored, self._sanitize)
-        fresh = FullText(full.at, body.content, body.raw, body.cleaned_by)
+        fresh = FullText(full.at, body.content, body.raw, body.cleaned_by, title=full.title)
         self._entries.store_full(entry, fresh)
         return fresh

@@ -27,6 +27,7 @@ from app.mappers.reading.marks import MarkMapper
 from app.mappers.reading.saved_pages import SavedPageMapper
 from app.mappers.reading.tags import TagMapper
 from app.mappers.subscriptions.undo import RemovalMapper
+from app.models.media.rewriting import find_lead_picture
 from app.models.reading.entry import Entry, EntryChange, NewEntry
 from app.models.reading.full_text import FullText
 from app.models.reading.saved import NewPage, SavedPage, make_title
@@ -394,16 +395,26 @@ class SavedPageGateway:
         card = self._feeds.find_cards([feed_id]).get(feed_id)
         return card is not None and card.saved
 
+    def _is_personal(self, feed_id: int) -> bool:
+        card = self._feeds.find_cards([feed_id]).get(feed_id)
+        return card is not None and card.private_to is not None
+
     def store_text(
         self, entry: Entry, title: str, body: entry_bodies.Body, picture: str | None, now: dt.datetime
     ) -> FullText:
-        """Store the text of a saved page as the entry's own, which apps and the search read.
+        """Store the text of a person's saved page as the entry's own, which apps and the search read.
 
-        A title that Eventr made from the address gives way to the page's own.
+        The page behind shares is there for everyone. So only an excerpt is its own, and its readers may
+        request the rest like the full text of any other entry. A title that Eventr made from the address
+        gives way to the page's own.
         """
-        change = _make_change(entry, body)
+        if self._is_personal(entry.feed_id):
+            change, full = _make_change(entry, body), FullText(now, title=title)
+        else:
+            change = _make_change(entry, entry_bodies.make_quote(body))
+            full = FullText(now, body.content, body.raw, body.cleaned_by, title=title)
+            picture = picture or find_lead_picture(body.content)
         change = dataclasses.replace(change, title=_choose_title(entry, title), image=picture or entry.image)
-        full = FullText(now, title=title)  # without a text of its own: the entry has it
 
         def write_text(session: Session) -> None:
             if self._entries.store_page_text(entry, change, full, now, session):
@@ -440,8 +451,8 @@ class SavedPageGateway:
     def find_root(self, entry: Entry, now: dt.datetime) -> Entry:
         """Return the entry that stands for a saved page in shares: one for all people who save the page.
 
-        Only the address, and the title and the text that Eventr itself fetched, get there: what a person
-        wrote would become everyone's, and outlive that person's account.
+        Only the address, and what Eventr itself has fetched, get there: what a person wrote would become
+        everyone's, and outlive that person's account.
         """
         url, host = entry.url or "", find_page_host(entry.url or "")
         parts = urlsplit(url)
@@ -452,7 +463,7 @@ class SavedPageGateway:
         if root is None:
             raise NotFoundError(entry_id=entry.id)
         is_fetched = entry.full is not None and entry.full.error is None and not entry.brought
-        if entry.full and is_fetched and entry.content and not root.content:
+        if entry.full and is_fetched and entry.content and not (root.full and root.full.html):
             body = entry_bodies.Body(
                 entry.content, entry.summary, entry.excerpt, entry.raw, entry.cleaned_by or SANITIZER_VERSION
             )

@@ -322,32 +322,26 @@ class EntryMapper:
         Args:
             excerpt: for lists, in the place of the feed's; empty: the feed's stays.
         """
-        doc: Doc = {"at": full.at}
-        if body := entry_bodies.pack(full.html, "", full.raw):
-            doc |= {"body": body, "cleaned_by": full.cleaned_by}
-        if full.error:
-            doc["error"] = full.error
         same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
-        change: Doc = {"full": doc, **({"excerpt": excerpt} if excerpt else {})}
+        change: Doc = {"full": _full_doc(full), **({"excerpt": excerpt} if excerpt else {})}
         return bool(self._entries.update_one(same, {"$set": change}, session=session).matched_count)
 
     @translate_errors
     def store_page_text(
         self, entry: Entry, change: EntryChange, full: FullText | None, now: dt.datetime, session: Session
     ) -> bool:
-        """Store the text of a saved page as the entry's own, unless the entry changed meanwhile.
+        """Store what a saved page says as the entry's own, unless the entry changed meanwhile.
 
         Args:
-            full: when the page was fetched; None: the person has brought the text along.
+            full: when the page was fetched, with its text if that isn't the entry's own; None: the person has
+                brought the text along.
         """
         same = {"feed_id": entry.feed_id, "_id": entry.id, "revision": entry.revision}
         update: Doc = {"$set": {**_body(change), "revised": now}, "$inc": {"revision": 1}}
         if full is None:
             update["$set"]["brought"] = True
         else:
-            more = {"error": full.error, "title": full.title}
-            doc = {"at": full.at, **{name: value for name, value in more.items() if value}}
-            update["$set"]["full"] = doc
+            update["$set"]["full"] = _full_doc(full)
             update["$unset"] = {"brought": ""}
         return bool(self._entries.update_one(same, update, session=session).matched_count)
 
@@ -726,6 +720,13 @@ def _full(doc: Doc | None) -> FullText | None:
     return FullText(
         doc["at"], html.content, html.raw, doc.get("cleaned_by", 0), doc.get("error"), doc.get("title", "")
     )
+
+
+def _full_doc(full: FullText) -> Doc:
+    doc: Doc = {"at": full.at}
+    if body := entry_bodies.pack(full.html, "", full.raw):
+        doc |= {"body": body, "cleaned_by": full.cleaned_by}
+    return doc | {name: value for name, value in (("error", full.error), ("title", full.title)) if value}
 
 
 def _doc(numbered: NumberedEntry, entry_id: int) -> Doc:

@@ -20,7 +20,7 @@ class FullText:
 
     Attributes:
         at: when it was fetched.
-        html: sanitized HTML; empty after a failure, and for saved pages, whose entries have the text.
+        html: sanitized HTML; empty after a failure, and for a person's saved page, whose entry has the text.
         raw: as published, if sanitizing changed it (:mod:`app.gateways.feeds.entry_bodies`).
         cleaned_by: version of the sanitizer.
         error: the word of a failure, a key of :data:`app.errors.FEED_MESSAGES`.

@@ -11,6 +11,7 @@ from app.mappers.mongo.migrations import (
     m0002_mark_shared_feeds,
     m0003_replace_media_indexes,
     m0004_move_fetch_log,
+    m0005_take_back_page_texts,
 )
 from app.mappers.mongo.migrations.run import Migration
 from app.mappers.mongo.migrations.schema import SchemaMapper
@@ -21,6 +22,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(2, "Check shares of feeds that are secret by newer rules", m0002_mark_shared_feeds.apply),
     Migration(3, "Replace two indexes of pictures", m0003_replace_media_indexes.apply),
     Migration(4, "Move the fetch log into the feeds", m0004_move_fetch_log.apply),
+    Migration(5, "Take the fetched texts of pages out of shares", m0005_take_back_page_texts.apply),
 )
 #: Those that are also applied in each cell. The numbers of a cell's schema versions have gaps.
 CELL_MIGRATIONS: tuple[Migration, ...] = tuple(each for each in MIGRATIONS if each.in_cells)
