@@ -104,13 +104,13 @@ def test_swapped_addresses_stop_processes_and_sweeps(
         services.mover._sweep_cell(_find_place(services, ann), CELL)
     cell_db[COLLECTION].update_one(identity, {"$set": {"name": CELL}})
     require_stores(settings)
-    home[COLLECTION].update_one(identity, {"$set": {"name": "c2"}})
+    home[COLLECTION].update_one(identity, {"$set": {"name": "c2", "prepared": ["1-a"]}})
     try:
         for value in ("", settings.cells):
             with pytest.raises(StartupError, match="home leads to the database of the cell c2"):
                 require_stores(dataclasses.replace(settings, cells=value))
     finally:
-        home[COLLECTION].update_one(identity, {"$set": {"name": HOME}})
+        home[COLLECTION].update_one(identity, {"$set": {"name": HOME, "prepared": []}})
 
 
 def test_a_running_installation_gets_its_identities_at_the_first_start(

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -17,7 +17,7 @@ from pymongo.errors import ConnectionFailure, PyMongoError
 from app import logs
 from app.errors import CellError, StartupError, StoreError
 from app.mappers.mongo.cell_client import open_client
-from app.mappers.mongo.cell_identity import claim_database, read_identity, record_prepared
+from app.mappers.mongo.cell_identity import check_identity, claim_database, read_identity, record_prepared
 from app.mappers.mongo.indexes import CELL_INDEXES, INDEXES, ensure_cell_indexes
 from app.mappers.mongo.migrations.migrator import Migrator
 from app.mappers.mongo.migrations.run import Migration
@@ -128,15 +128,27 @@ class CellStore(Store):
             _log.error("cell_not_prepared", cell=self.name, found=found.name if found else None)
         return self.is_prepared
 
-    def verify(self) -> None:
-        """Check now that this is the database of this cell.
+    def check_identity(self) -> bool:
+        """Check without a change that this is the database of this cell, or can become it.
+
+        Returns:
+            Whether it has its identity.
 
         Raises:
             CellMismatchError: it is that of another one, or has lost all its data.
             CellError: it isn't responding.
         """
         self.check_pause()
-        claim_database(self.database, self.name, self._is_used)
+        return check_identity(self.database, self.name, self._is_used) is not None
+
+    def claim(self, taken: Collection[str]) -> None:
+        """Let the database be that of this cell; raises as :meth:`check_identity` does.
+
+        Args:
+            taken: cells that certainly have a database: if it has the name of one, that is no mistake.
+        """
+        self.check_pause()
+        claim_database(self.database, self.name, lambda name: name in taken or self._is_used(name))
 
     def prepare(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Upgrade the cell to this program's schema and create its indexes; safe to repeat, even in a pause.
@@ -147,7 +159,8 @@ class CellStore(Store):
             StartupError: a newer program has upgraded it, or this process should stop.
         """
         self.ping()  # building indexes may take hours, and so would waiting for a server that is down
-        claim_database(self.database, self.name, self._is_used)
+        # Strictly: only who looks at all cells may replace a name.
+        claim_database(self.database, self.name, lambda name: name != self.name or self._is_used(name))
         if self._migrations:
             program = metadata.version("eventr")
             Migrator(

@@ -22,7 +22,13 @@ from pymongo.database import Database
 from app import logs
 from app.errors import CellError, CellMismatchError, MovingError, StartupError, StoreError
 from app.mappers.mongo import errors, ids
-from app.mappers.mongo.cell_identity import claim_database, read_identity, require_name
+from app.mappers.mongo.cell_identity import (
+    check_identity,
+    claim_database,
+    find_collection,
+    find_process,
+    has_accounts,
+)
 from app.mappers.mongo.cell_store import CellStore
 from app.mappers.mongo.indexes import ensure_cell_indexes
 from app.mappers.mongo.store import Doc, Session, Store
@@ -438,18 +444,35 @@ class Cells:
     def check_start(self) -> None:
         """Check before a process starts that it knows all cells in which people live, and their databases.
 
+        Nothing is written. A cell that isn't responding is left out.
+
         Raises:
-            StartupError: it doesn't know a cell, or an address leads to the database of another cell.
+            StartupError: it doesn't know a cell, or an address leads to the database of another one.
             StoreError: the home store isn't responding.
         """
         self._require_known()
-        try:
-            found = read_identity(self.home.database)
-            if found is not None:
-                require_name(found, HOME)
-            _call_each(_verify_if_up, self._get_cells())
-        except CellMismatchError as e:
-            raise StartupError(e.sentence, **e.ids) from e
+        with _refusing_start():
+            check_identity(self.home.database, HOME, self.places.is_used)
+            if self.is_configured:
+                cells = self._get_cells()
+                named = dict(zip(cells, _call_each(_has_identity, cells), strict=True))
+                responding = [cell for cell, is_named in named.items() if is_named is not None]
+                self._require_distinct(responding)
+                for cell in responding:
+                    if not named[cell]:
+                        _require_no_accounts(cell)
+
+    def _require_distinct(self, cells: Sequence[CellStore]) -> None:
+        """Check that no two addresses lead to the same database, before anything is written to one."""
+        found = dict[object, str]()
+        for name, database in [(HOME, self.home.database), *((cell.name, cell.database) for cell in cells)]:
+            try:
+                keys = [find_process(database), find_collection(database)]
+            except CellError:
+                continue  # it has just gone
+            for key in keys:
+                if key is not None and found.setdefault(key, name) != name:
+                    raise _make_twin_error(found[key], name)
 
     def _require_known(self) -> None:
         unknown = sorted(set(self.places.list_cells()) - set(self._stores))
@@ -467,11 +490,10 @@ class Cells:
             CellMismatchError: one leads to another cell's.
             CellError: one isn't responding, or isn't configured.
         """
+        claim_database(self.home.database, HOME, self.places.is_used)  # before a cell can take it for its own
         for cell in cells:
-            if cell == HOME:
-                claim_database(self.home.database, HOME)
-            else:
-                self._find_store(cell).verify()
+            if cell != HOME:
+                self._find_store(cell).claim(self.names)
 
     def ping_all(self) -> dict[str, bool]:
         """Return for each cell whether it is responding; all are asked at the same time."""
@@ -488,8 +510,6 @@ class Cells:
                 :meth:`check_start` finds.
             StoreError: the home store isn't responding.
         """
-        if self.is_configured:
-            claim_database(self.home.database, HOME)
         self.check_start()
         if self.is_configured:
             ensure_cell_indexes(self.home.database, ())
@@ -510,6 +530,13 @@ class Cells:
             except StoreError as e:
                 _log.warning("cell_not_prepared", cell=store.name, error=e.word)
 
+        with _refusing_start():
+            # The home store first, and one after the other: the name that comes first gets a database.
+            claim_database(self.home.database, HOME, self.places.is_used)
+            taken = list[str]()
+            for store in stores:
+                if _claim_if_up(store, taken):
+                    taken.append(store.name)
         _call_each(prepare_one, stores)
 
     def _get_cells(self) -> list[CellStore]:
@@ -561,13 +588,62 @@ def _is_prepared(store: CellStore) -> bool:
         return False
 
 
-def _verify_if_up(store: CellStore) -> None:
+def _has_identity(store: CellStore) -> bool | None:
+    """Return whether a cell's database has its identity; None: it isn't responding."""
     try:
-        store.verify()
+        return store.check_identity()
     except CellMismatchError:
         raise
     except StoreError:
         _log.warning("cell_silent", cell=store.name)
+        return None
+
+
+def _claim_if_up(store: CellStore, taken: Collection[str]) -> bool:
+    try:
+        store.claim(taken)
+    except CellMismatchError:
+        raise
+    except StoreError:
+        _log.warning("cell_silent", cell=store.name)
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _refusing_start() -> Iterator[None]:
+    try:
+        yield
+    except CellMismatchError as e:
+        raise StartupError(e.sentence, **e.ids) from e
+
+
+def _require_no_accounts(store: CellStore) -> None:
+    try:
+        if not has_accounts(store.database):
+            return
+    except CellError:
+        return  # it has just gone
+    raise StartupError(
+        "The address of the cell %(cell)s leads to a database with accounts, so it is a home store."
+        " Correct EVENTR_CELLS or EVENTR_MONGODB_URI, then start Eventr again.",
+        cell=store.name,
+    )
+
+
+def _make_twin_error(one: str, other: str) -> StartupError:
+    if one == HOME:
+        return StartupError(
+            "The address of the cell %(cell)s leads to the home store, EVENTR_MONGODB_URI."
+            " Correct EVENTR_CELLS, then start Eventr again.",
+            cell=other,
+        )
+    return StartupError(
+        "The addresses of the cells %(cell)s and %(other)s lead to the same database."
+        " Correct EVENTR_CELLS, then start Eventr again.",
+        cell=one,
+        other=other,
+    )
 
 
 def get_epoch(table: Table[Any]) -> int:
