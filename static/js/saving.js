@@ -6,6 +6,9 @@ import { offline } from "./net.js";
 import { csrf } from "./trusted.js";
 import { t } from "./words.js";
 
+// What a change that wasn't saved stands in, and where its words go.
+const ROW = ".onoff, .one-of, .field, fieldset";
+
 const page = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("");
 let turn = 0;
 
@@ -72,22 +75,66 @@ export function watch(form, restored = () => {}) {
     done = held.turn;
     kept = held.choices;
     failed = renewed = false;
+    clear(() => true);
     saved = new Map([...saved, ...held.values]);
     // What the server changed in the form is saved, too.
     for (const [name, now] of read(form)) if (held.values.has(name) ? !held.later.includes(name) : !saved.has(name)) saved.set(name, now);
   }
 
+  const notes = () => [...form.querySelectorAll(".unsaved")];
+  const isRefused = (one) => one.closest(ROW).querySelector("[aria-invalid=true]");
+
+  // What is said of refused texts stays until they are changed.
+  function clear(ours) {
+    for (const one of notes().filter(ours)) {
+      if (isRefused(one)) continue;
+      if (one.contains(document.activeElement)) one.closest(ROW).querySelector(":checked, input, select")?.focus();
+      one.remove();
+    }
+  }
+
+  // Says at each of these settings that it isn't saved, and why. What says so already stays as it is.
+  function note(names, reason, repeat) {
+    const rows = new Set(names.flatMap((name) => [...form.querySelectorAll(`[name="${name}"]`)].map((one) => one.closest(ROW)).slice(0, 1)));
+    rows.delete(null);
+    if (!rows.size) return false;
+    for (const old of notes()) if (rows.has(old.closest(ROW)) ? old.dataset.why !== reason.textContent : !isRefused(old)) old.remove();
+    let last = null;
+    for (const row of rows) {
+      if (row.querySelector(".unsaved")) continue;
+      last = document.createElement("p");
+      last.className = "unsaved";
+      last.dataset.why = reason.textContent;
+      last.setAttribute("role", "alert");
+      (row.matches(".onoff") ? row.querySelector(":scope > div") : row).append(last);
+      const words = document.createElement("span");
+      words.append(...[...reason.childNodes].map((one) => one.cloneNode(true)));
+      last.append(words);
+      if (repeat) last.append(button());
+    }
+    place.replaceChildren();
+    last?.scrollIntoView({ block: "nearest" });
+    return true;
+  }
+
+  function button() {
+    const again = document.createElement("button");
+    again.className = "btn small";
+    again.textContent = t("Try again");
+    return again;
+  }
+
   function fail(message) {
     failed = true;
-    if (message) {
-      place.replaceChildren(document.createElement("span"));
-      place.firstChild.className = "bad";
-      place.firstChild.textContent = t("Couldn't save your change. {reason}", { reason: message });
-    }
-    const again = document.createElement("button");
-    again.className = "link-btn";
-    again.textContent = t("Try again");
-    place.firstElementChild?.append(" ", again);
+    const words = message ? document.createElement("span") : place.querySelector(":scope > [data-word]").cloneNode(true);
+    if (message) words.textContent = message;
+    words.prepend(t("Not saved."), " ");
+    words.querySelector(".icon")?.remove();
+    const out = refused();
+    if (note(changed(read(form)).filter((name) => !out.includes(name)), words, true)) return;
+    words.className = "bad";
+    words.append(" ", button());
+    place.replaceChildren(words);
   }
 
   // After a new login, the page has the token of the session before. It takes the new one if the person is the same.
@@ -167,24 +214,32 @@ export function watch(form, restored = () => {}) {
     const wrong = form.elements[form.querySelector("#saved [data-field]")?.dataset.field];
     if (wrong?.matches?.(".input:not(select)")) {
       pending.add(held); // the other changes may be written
+      note([wrong.name], place.querySelector("[data-word]"), false);
       return wrong.setAttribute("aria-invalid", "true");
     }
     if (mayPass(ctx.response.status)) {
       // A proxy's page says nothing to the reader.
-      fail(place.querySelector(":scope > [data-word]") ? "" : offline());
       const once = !renewed && place.querySelector("[data-word=old_page]");
+      fail(place.querySelector(":scope > [data-word]") ? "" : offline());
       renewed = once && (await renew());
       if (renewed) submit();
       return;
     }
+    const back = new Set();
     for (const [one, state] of choices(form)) {
       // What was changed since then is sent next.
-      if (state === held.choices.get(one)) one[one.matches("select") ? "value" : "checked"] = kept.get(one) ?? one.defaultChecked;
+      const old = kept.get(one) ?? one.defaultChecked;
+      if (state !== held.choices.get(one) || state === old) continue;
+      one[one.matches("select") ? "value" : "checked"] = old;
+      back.add(one.name);
     }
+    const words = place.querySelector("[data-word]");
+    if (words) note([...back], words, false);
     restored();
   });
   form.addEventListener("input", ({ target }) => {
     target.removeAttribute("aria-invalid");
+    clear((one) => !one.querySelector("button"));
     if (!failed) place.replaceChildren();
   });
   document.addEventListener("visibilitychange", () => (document.hidden ? leave(false) : back()));

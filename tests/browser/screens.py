@@ -186,7 +186,7 @@ def _rule_menu(page: Page) -> None:
 def _unsaved(page: Page) -> None:
     page.route("**/edit", lambda route: route.fulfill(status=429, body=""))
     page.locator("#s-hidden").click()
-    expect(page.locator("#saved button")).to_be_visible()
+    expect(page.locator(".unsaved button")).to_be_visible()
     page.unroute("**/edit")
 
 

@@ -72,6 +72,22 @@ def test_settings_are_above_health_and_fit(
     assert not is_wide(page)
 
 
+def test_the_arrow_of_the_folders_is_where_those_of_the_lists_are(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann")
+    page.goto(f"/feeds/{feed_id}")
+    arrow = page.locator(".pick > summary .icon").bounding_box()
+    field = page.get_by_label("Entries to show")
+    box = field.bounding_box()
+    assert arrow
+    assert box
+    # The picture in the background is 20 px wide, and 10 px from the edge within the border.
+    assert field.evaluate("(e) => getComputedStyle(e).backgroundPositionX") == "calc(100% - 10px)"
+    assert (arrow["x"], arrow["width"]) == (box["x"] + box["width"] - 31, 20)
+
+
 def test_each_change_of_a_feed_is_saved_at_once(site: Site, visit: Visit, ann: Actor) -> None:
     feed_id = subscribe(site, ann, 1)
     page = visit(login="ann")
@@ -219,8 +235,9 @@ def test_a_refused_change_is_put_back_and_says_why(site: Site, visit: Visit, ann
     page.goto(f"/feeds/{feed_id}")
     site.services.subscriptions.unsubscribe(ann, feed_id)
     page.get_by_role("switch", name="Hide from").click()
-    expect(page.locator("#saved .bad")).to_be_in_viewport()
-    assert page.locator("#saved .bad").bounding_box()["height"] < 70  # type: ignore[index]
+    why = page.locator(".onoff:has(#s-hidden) .unsaved")
+    expect(why).to_be_in_viewport()
+    assert why.bounding_box()["height"] < 70  # type: ignore[index]
     expect(page.get_by_role("switch", name="Hide from")).not_to_be_checked()
 
 
@@ -236,8 +253,11 @@ def test_a_refused_folder_keeps_no_other_change_from_being_saved(
     field.fill("y" * 200)
     field.press("Tab")
     expect(field).to_have_attribute("aria-invalid", "true")
+    why = page.locator("#folders-field").get_by_role("alert")
+    expect(why).to_be_visible()
     page.get_by_role("switch", name="Notify").click()
     expect(page.locator("#saved")).to_have_text("Saved")
+    expect(why).to_be_visible()
     expect(field).to_have_value("y" * 200)
     assert site.services.subscriptions.get(ann, feed_id).notify
 

@@ -159,9 +159,10 @@ def test_a_change_that_did_not_get_through_stays_and_is_tried_again(
     name = page.get_by_label("Name", exact=True)
     name.fill("My favourite")
     name.press("Tab")
-    again = page.locator("#saved").get_by_role("button", name="Try again")
+    why = page.locator(".field:has(#f-title)").get_by_role("alert")
+    again = why.get_by_role("button", name="Try again")
     expect(again).to_be_in_viewport()
-    expect(page.locator("#saved")).to_contain_text("Can't reach the server")
+    expect(why).to_contain_text("Not saved. Can't reach the server")
     expect(page.locator(".toast")).to_have_count(0)
     expect(name).to_have_value("My favourite")
     # Leaving asks first.
@@ -172,6 +173,8 @@ def test_a_change_that_did_not_get_through_stays_and_is_tried_again(
     assert asked == ["beforeunload"]
     again.click()
     expect(page.locator("#saved")).to_have_text("Saved")
+    expect(page.locator(".unsaved")).to_have_count(0)
+    expect(name).to_be_focused()
     assert site.services.subscriptions.get(ann, feed_id).title == "My favourite"
 
 
@@ -187,7 +190,7 @@ def test_a_change_after_the_session_has_ended_is_saved_after_the_next_login(
     name = page.get_by_label("Name", exact=True)
     name.fill("My favourite")
     name.press("Tab")
-    place = page.locator("#saved")
+    place = page.locator(".unsaved")
     expect(place).to_contain_text("Log in first.")
     expect(place.get_by_role("link", name="Log in")).to_have_attribute("target", "_blank")
     other = page.context.new_page()
@@ -205,7 +208,7 @@ def test_a_change_after_the_session_has_ended_is_saved_after_the_next_login(
     log_in(other, "ann")
     other.close()
     place.get_by_role("button", name="Try again").click()
-    expect(place).to_have_text("Saved")
+    expect(page.locator("#saved")).to_have_text("Saved")
     assert site.services.subscriptions.get(ann, feed_id).title == "My favourite"
     assert not site.services.subscriptions.get(bob, feed_id).title
 
@@ -216,11 +219,33 @@ def test_why_a_change_is_not_saved_fits_on_a_phone(site: Site, visit: Visit, ann
     page.goto(f"/feeds/{feed_id}")
     page.route("**/edit", lambda route: route.fulfill(status=503, body=""))
     page.get_by_role("switch", name="Hide from").check()
-    words = page.locator("#saved .bad")
+    words = page.locator(".unsaved")
     expect(words.get_by_role("button")).to_be_in_viewport()
     assert words.evaluate(
         "(box) => box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth"
     )
+
+
+def test_each_setting_that_is_not_saved_says_so_itself(site: Site, visit: Visit, ann: Actor) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True, expect="503")
+    page.goto(f"/feeds/{feed_id}")
+    page.route("**/edit", lambda route: route.fulfill(status=503, body=""))
+    hide, view = page.locator(".onoff:has(#s-hidden)"), page.locator("#o-view")
+    page.get_by_role("switch", name="Hide from").check()
+    expect(hide.get_by_role("alert")).to_contain_text("Not saved.")
+    # It doesn't look as if it were saved.
+    look = "(box) => getComputedStyle(box).backgroundColor"
+    assert page.locator("#s-hidden").evaluate(look) == "rgba(0, 0, 0, 0)"
+    view.get_by_text("Expanded", exact=True).click()
+    expect(view.get_by_role("alert")).to_be_in_viewport()
+    expect(page.locator(".unsaved")).to_have_count(2)
+    expect(page.locator("#saved")).to_be_empty()
+    page.unroute("**/edit")
+    view.get_by_role("button", name="Try again").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(page.locator(".unsaved")).to_have_count(0)
+    assert site.services.subscriptions.get(ann, feed_id).muted
 
 
 #: The visible words that lie below "Saved".
@@ -358,7 +383,7 @@ def test_a_change_whose_answer_was_lost_can_be_taken_back(site: Site, visit: Vis
 
     page.route("**/settings/reading", lose, times=1)
     switch.set_checked(not before)
-    expect(page.locator("#saved")).to_contain_text("Can't reach the server")
+    expect(page.locator(".onoff .unsaved")).to_contain_text("Can't reach the server")
     assert find_preferences(site, ann).mark_on_scroll != before
     switch.set_checked(before)
     expect(page.locator("#saved")).to_have_text("Saved")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from app import clock
+from app.models.reading.targets import Occasion, TargetKind
 from tests.browser.conftest import Site
 from tests.support.reader import add_user
 
@@ -24,6 +27,44 @@ def test_the_fields_follow_the_chosen_kind(site: Site, visit: Visit) -> None:
     page.get_by_label("Service").select_option("webhook")
     expect(page.locator("#f-secret")).to_have_accessible_name("Secret (optional)")
     assert page.locator("#h-address").inner_text() == "Any address that accepts JSON."
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
+def test_what_was_refused_and_its_button_are_in_sight_together(
+    site: Site, visit: Visit, size: tuple[int, int]
+) -> None:
+    ann = add_user(site.services)
+    target = site.services.sending.add(ann, TargetKind.NTFY, "https://ntfy.example/reading")
+    site.services.mappers.targets.record_result(ann.user_id, target.id, "unreachable", clock.now())
+    page = visit(login="ann", size=size, expect="400")
+    page.goto("/settings/sending")
+    page.get_by_label("Service", exact=True).select_option("gotify")
+    page.locator("#f-address").fill("https://push.example")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("#f-secret")).to_be_focused()
+    expect(page.locator("#h-secret")).to_be_in_viewport(ratio=1)
+    add = page.get_by_role("button", name="Add", exact=True)
+    expect(add).to_be_in_viewport(ratio=1)
+    box = add.bounding_box()
+    assert box
+    # Nothing lies above it.
+    at = [box["x"] + 9, box["y"] + box["height"] - 4]
+    assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).matches('.primary')", at)
+
+
+def test_a_service_that_failed_is_tried_again_from_its_line(site: Site, visit: Visit) -> None:
+    ann = add_user(site.services)
+    target = site.services.sending.add(ann, TargetKind.NTFY, "https://ntfy.example/reading")
+    site.services.mappers.targets.record_result(ann.user_id, target.id, "dns_failed", clock.now())
+    page = visit(login="ann")
+    page.goto("/settings/sending")
+    line = page.locator("#services li")
+    expect(line.locator(".why")).to_have_text("There's no server with this name. Check the address.")
+    expect(line.get_by_role("link", name="Change access token")).to_be_visible()
+    line.get_by_role("button", name="Try again").click()
+    page.wait_for_load_state()
+    (one,) = site.services.sending.list_deliveries(ann)
+    assert one.occasion is Occasion.TEST
 
 
 def test_a_search_of_the_settings_leads_to_a_field_of_no_chosen_kind(site: Site, visit: Visit) -> None:

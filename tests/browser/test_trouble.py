@@ -877,7 +877,7 @@ def test_what_a_form_sends_into_the_void_is_said(site: Site, visit: Visit, ann: 
     page.wait_for_load_state("networkidle")
     page.context.set_offline(True)
     page.get_by_text("Compact", exact=True).click()
-    expect(page.locator("#saved .bad")).to_contain_text("Can't reach the server")
+    expect(page.locator("#o-density .unsaved")).to_contain_text("Can't reach the server")
 
 
 def test_z_takes_back_the_star_that_came_last(site: Site, visit: Visit, ann: Actor) -> None:

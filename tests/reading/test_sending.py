@@ -33,6 +33,7 @@ from app.models.reading.targets import (
     Target,
     TargetKind,
 )
+from app.services.reading import sending
 from tests.support import rules_dying
 from tests.support.reader import add_user, pull, rss
 
@@ -427,6 +428,79 @@ def test_failures_are_shown_and_tried_again_with_patience(
     now.add(dt.timedelta(seconds=200))
     _run(services, ann, receiver)
     assert len(receiver.requests) == (2 if state is DeliveryState.WAITING else 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "error"),
+    [
+        ("timeout", "unreachable"),
+        ("connect_failed", "unreachable"),
+        ("https_failed", "unreachable"),
+        ("bad_response", "unreachable"),
+        ("refused", "refused"),
+        ("dns_failed", "dns_failed"),
+        ("tls_failed", "tls_failed"),
+    ],
+)
+def test_S13_of_what_is_at_an_address_nothing_is_told_but_its_response(word: str, error: str) -> None:
+    request = FetchRequest(HOOK)
+    assert kinds.classify_response(Fetched(request, 0, HOOK, error=FetchError(word))) == (error, True)
+
+
+def test_what_a_service_did_not_get_is_sent_again_on_demand(services: Services, now: Clock) -> None:
+    ann = add_user(services)
+    feed_id = _subscribe(services, ann, "Climate", "Chess")
+    target, ids = _add(services, ann), _find_ids(services, feed_id)
+    services.sending.send(ann, ids["Climate"], target.id)
+    receiver = Receiver(413, 503)
+    _run(services, ann, receiver)
+    services.sending.send(ann, ids["Chess"], target.id)
+    _run(services, ann, receiver)
+    assert sorted(_states(services, ann)) == [DeliveryState.FAILED, DeliveryState.WAITING]
+    _run(services, ann, receiver)
+    assert len(receiver.requests) == 2
+    now.add(dt.timedelta(seconds=1))
+    services.sending.retry(ann, target.id)
+    _run(services, ann, receiver)
+    assert _states(services, ann) == [DeliveryState.SENT] * 2
+    # The receiver can tell that it is the same.
+    assert {b["id"] for b in receiver.bodies[:2]} == {b["id"] for b in receiver.bodies[2:]}
+    # Nothing failed: a test is sent.
+    services.sending.retry(ann, target.id)
+    _run(services, ann, receiver)
+    assert receiver.bodies[-1]["event"] == "entry.test"
+    assert len(receiver.requests) == 5
+
+
+def test_what_failed_long_ago_or_for_good_or_is_being_sent_isnt_sent_again(
+    services: Services, now: Clock
+) -> None:
+    ann = add_user(services)
+    feed_id = _subscribe(services, ann, "Climate", "Chess", "Cats")
+    target, ids = _add(services, ann), _find_ids(services, feed_id)
+    services.sending.send(ann, ids["Climate"], target.id)
+    _run(services, ann, Receiver(413))
+    now.add(sending.GIVEN_UP + dt.timedelta(seconds=1))
+    services.sending.send(ann, ids["Chess"], target.id)
+    one = services.mappers.targets.claim(ann.user_id, clock.now(), clock.now() + gateway.CLAIMED)
+    assert one
+    services.mappers.targets.store_state(one, DeliveryState.FAILED, "no_page")
+    services.sending.send(ann, ids["Cats"], target.id)
+    assert services.mappers.targets.claim(ann.user_id, clock.now(), clock.now() + gateway.CLAIMED)
+    services.sending.retry(ann, target.id)
+    receiver = Receiver()
+    _run(services, ann, receiver)
+    assert [b["event"] for b in receiver.bodies] == ["entry.test"]
+
+
+def test_what_is_off_or_another_persons_isnt_tried_again(services: Services) -> None:
+    ann, bob = add_user(services), add_user(services, "bob")
+    target = _add(services, ann)
+    with pytest.raises(NotFoundError):
+        services.sending.retry(bob, target.id)
+    services.sending.set_enabled(ann, target.id, False)
+    with pytest.raises(InvalidError):
+        services.sending.retry(ann, target.id)
 
 
 def test_patience_ends(services: Services, now: Clock) -> None:

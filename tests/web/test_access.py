@@ -185,6 +185,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/sending", "GET"): {},
     ("/settings/sending", "POST"): {"kind": "webhook", "address": "https://example.org/hook"},
     ("/settings/sending/<int:target_id>/test", "POST"): {"": "theirs"},
+    ("/settings/sending/<int:target_id>/retry", "POST"): {"": "theirs"},
     ("/settings/sending/<int:target_id>/switch", "POST"): {"": "theirs", "on": "0"},
     ("/settings/sending/<int:target_id>/secret", "POST"): {"": "theirs", "secret": "x"},
     ("/settings/sending/<int:target_id>/delete", "POST"): {"": "theirs"},

@@ -101,6 +101,36 @@ class TargetMapper:
         return True
 
     @translate_errors
+    def retry(self, user_id: int, target_id: int, now: dt.datetime, since: dt.datetime, limit: int) -> int:
+        """Let a target rest no longer, and what waits for it be due; return how much of it is due now.
+
+        Of what was given up since ``since``, the latest ``limit`` entries are due, too. What a worker is
+        sending stays the worker's.
+        """
+        self._targets.get(user_id).update_one(
+            {"_id": target_id, "user_id": user_id}, {"$unset": {"rests_until": ""}}
+        )
+        deliveries = self._deliveries.get(user_id)
+        mine: Doc = {"user_id": user_id, "target_id": target_id}
+        failed = {
+            **mine,
+            "at": {"$gt": since},
+            "state": DeliveryState.FAILED.value,
+            "error": {"$nin": FINAL_ERRORS},
+            "entry_id": {"$ne": 0},
+        }
+        rows = deliveries.find(failed, {"_id": 1}, hint="user_at").sort("at", -1).limit(limit)
+        again: Doc = {"state": DeliveryState.WAITING.value, "due": now, "tries": 0}
+        ids = [row["_id"] for row in rows]
+        if ids:
+            deliveries.update_many(
+                {**mine, "_id": {"$in": ids}, "state": DeliveryState.FAILED.value}, {"$set": again}
+            )
+        waiting = {**mine, "due": {"$gt": now}, "claimed": {"$not": {"$gt": now}}}
+        deliveries.update_many(waiting, {"$set": {"due": now}}, hint="user_due")
+        return deliveries.count_documents({**mine, "due": {"$lte": now}}, hint="user_due")
+
+    @translate_errors
     def remove(self, user_id: int, target_id: int) -> bool:
         """Delete a target and what is sent to it; return whether there was one."""
         query = {"_id": target_id, "user_id": user_id}
@@ -274,6 +304,8 @@ class TargetMapper:
 
 
 _DUPLICATE = 11000
+#: Errors after which no later attempt can succeed.
+FINAL_ERRORS = ["entry_gone", "gone", "no_page", "too_many"]
 
 
 def _read(doc: Doc) -> Target:

@@ -48,8 +48,10 @@ AT_ONCE = 100
 PATIENCE = 5.0
 #: Time for which what is due for a closed account waits, before it is looked at again.
 CLOSED = dt.timedelta(days=1)
-#: Seconds that a test waits for its result.
+#: Seconds that a test, or what is sent again, waits for its result.
 TEST_WAIT = 5.0
+#: Entries that were given up for so long aren't sent again.
+GIVEN_UP = dt.timedelta(days=7)
 
 
 class SendingService:
@@ -175,6 +177,29 @@ class SendingService:
         self._begin(
             actor, check_id(target_id, "target_id"), 0, f"{Occasion.TEST}:{_now_ms()}", wait=TEST_WAIT
         )
+        return self._targets.get(actor.user_id, target_id)
+
+    def retry(self, actor: Actor, target_id: int) -> Target:
+        """Send again what a target didn't get: what waits, and the latest entries that were given up.
+
+        If there is none, a test is sent. Returns the target with the result, if there is one in time.
+
+        Raises:
+            NotFoundError: the actor has no such target.
+            InvalidError: it is off.
+            RateLimitedError: too many within the hour.
+        """
+        require_sending(actor)  # what waits goes there automatically
+        target_id, now = check_id(target_id, "target_id"), clock.now()
+        target = self._targets.get(actor.user_id, target_id)
+        if not target.enabled:
+            raise InvalidError("This service is off.", target_id=target_id)
+        limit = self._settings.sends_per_hour
+        throttle(self._limiter, f"send:{actor.user_id}", limit=limit, window=clock.HOUR)
+        if not self._targets.targets.retry(actor.user_id, target_id, now, now - GIVEN_UP, SHOWN):
+            return self.test(actor, target_id)
+        ticket = self._jobs.enqueue(_job(actor.user_id))
+        next(iter(self._jobs.await_many([ticket], TEST_WAIT)), None)
         return self._targets.get(actor.user_id, target_id)
 
     # -- entries

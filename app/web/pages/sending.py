@@ -8,6 +8,7 @@ from typing import NamedTuple
 from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
+from app import clock
 from app.errors import N_, EventrError, InvalidError
 from app.models.accounts.user import Notice
 from app.models.reading.targets import DeliveryState, Occasion, TargetKind
@@ -75,7 +76,10 @@ KINDS: dict[TargetKind, KindWords] = {
 }
 #: The sentences of error words; others are HTTP statuses.
 _ERRORS: dict[str, str] = {
-    "unreachable": N_("The service doesn't respond, or this server may not send to it."),
+    "unreachable": N_("The service doesn't respond."),
+    "dns_failed": N_("There's no server with this name. Check the address."),
+    "refused": N_("This server doesn't send to addresses in its own network. Its admin can allow this one."),
+    "tls_failed": N_("The certificate of the service isn't valid, so nothing was sent."),
     "no_page": N_("The entry has no page, and the service keeps only addresses."),
     "secret": N_(
         "The secret or access token can't be read anymore. Enter it again from the menu of the service."
@@ -197,6 +201,22 @@ def test(target_id: int) -> Response | tuple[str, int]:
             raise
         return _show(e), e.http_status
     return _back(describe_error(target.error) if target.error else _("The test message is on its way."))
+
+
+@bp.post(f"{PAGE}/<int:target_id>/retry")
+def retry(target_id: int) -> Response | tuple[str, int]:
+    """Send again what a service didn't get."""
+    forms.read_form(request, forms.Empty)
+    start = clock.now()
+    try:
+        target = get_services().sending.retry(get_actor(), target_id)
+    except EventrError as e:
+        if e.http_status == 404:
+            raise
+        return _show(e), e.http_status
+    if not target.tried_at or target.tried_at < start:
+        return _back(_("It is being sent again."))
+    return _back(describe_error(target.error) if target.error else _("Sent to “%(name)s”.", name=target.name))
 
 
 @bp.post(f"{PAGE}/<int:target_id>/switch")

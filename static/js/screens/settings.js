@@ -76,8 +76,11 @@ function aim() {
 // What was refused is to be mended first.
 function begin() {
   const wrong = document.querySelector(".section [aria-invalid=true]");
-  if (wrong) wrong.focus();
-  else aim();
+  if (!wrong) return aim();
+  // With the button below, if both fit.
+  wrong.closest(".service-form")?.querySelector(".save").scrollIntoView({ block: "nearest" });
+  wrong.focus({ preventScroll: true });
+  wrong.closest(".field").scrollIntoView({ block: "nearest" });
 }
 
 addEventListener("hashchange", aim);

@@ -10,6 +10,7 @@ const THEMES = { auto: t("System"), light: t("Light"), sepia: t("Sepia"), dark: 
 const [SMALLEST, LARGEST] = [16, 24];
 const BUTTONS = '[data-key="look-text"]';
 const EDGE = 8;
+const WIDEST = 400;
 // As much of the text is in sight above the box, if there is as much.
 const SEEN = 120;
 const box = document.createElement("div");
@@ -17,6 +18,8 @@ const buttons = () => [...document.querySelectorAll(BUTTONS)];
 const form = () => box.querySelector("form");
 const isOpen = () => box.matches(":popover-open");
 const below = matchMedia("(max-width: 599px)");
+const roomy = matchMedia("(min-width: 900px)");
+let narrowed = null;
 
 // One request at a time; changes made meanwhile go together with the next one.
 let unsent = null;
@@ -61,14 +64,35 @@ function tell(text) {
   if (place) place.textContent = text;
 }
 
+function makeRoom(pane = null, width = 0) {
+  if (narrowed) narrowed.style.paddingInlineStart = "";
+  narrowed = pane;
+  if (pane) pane.style.paddingInlineStart = `${width}px`;
+}
+
+// Beside the text that it changes: over the list, which stays as it is. The text makes room if there isn't enough;
+// in a small window, the box is below its button.
 function place() {
-  Object.assign(box.style, { insetBlockStart: "", insetInlineEnd: "" });
+  Object.assign(box.style, { insetBlockStart: "", insetInlineEnd: "", inlineSize: "" });
+  makeRoom();
   if (below.matches) return;
   const at = buttons().find((button) => !button.closest("details") && button.checkVisibility())?.getBoundingClientRect();
-  const end = !at ? EDGE : root.dir === "rtl" ? at.left : root.clientWidth - at.right;
-  const most = root.clientWidth - box.offsetWidth - EDGE;
-  box.style.insetBlockStart = `${Math.max(EDGE, at?.bottom ?? 0)}px`;
-  box.style.insetInlineEnd = `${Math.max(EDGE, Math.min(end, most))}px`;
+  const fromEnd = ({ left, right }) => (root.dir === "rtl" ? left : root.clientWidth - right);
+  const most = () => root.clientWidth - box.offsetWidth - EDGE;
+  let [top, end] = [at?.bottom ?? 0, at ? fromEnd(at) : EDGE];
+  const pane = roomy.matches && [...document.querySelectorAll(".pane-article, .pane-list")].find((one) => one.querySelector(".prose")?.checkVisibility());
+  if (pane) {
+    const text = pane.getBoundingClientRect();
+    end = fromEnd(text) + text.width + EDGE;
+    const list = document.querySelector(".pane-list");
+    if (pane !== list && list.checkVisibility()) {
+      top = list.querySelector(".bar").getBoundingClientRect().bottom + EDGE;
+      box.style.inlineSize = `${Math.min(WIDEST, Math.max(box.offsetWidth, list.offsetWidth - 2 * EDGE))}px`;
+    }
+    if (end > most()) makeRoom(pane, end - most());
+  }
+  box.style.insetBlockStart = `${Math.max(EDGE, top)}px`;
+  box.style.insetInlineEnd = `${Math.max(EDGE, Math.min(end, most()))}px`;
 }
 
 // On a phone the box covers the lower half: the text that it changes goes to the upper one.
@@ -139,6 +163,7 @@ document.addEventListener("pointerdown", ({ target }) => (pressed = isOpen() && 
 Object.assign(box, { id: "look", className: "look-box", popover: "auto" });
 box.setAttribute("role", "dialog");
 box.setAttribute("aria-label", t("Theme and text"));
+box.addEventListener("beforetoggle", ({ newState }) => newState === "closed" && makeRoom());
 box.addEventListener("toggle", () => buttons().forEach((button) => button.setAttribute("aria-expanded", isOpen())));
 addEventListener("resize", () => isOpen() && place());
 document.body.append(box);
