@@ -21,6 +21,7 @@ from app.models.reading.stream import Sort, StreamKind, StreamQuery, StreamRef
 from app.models.reading.text_rules import Trial
 from app.services.accounts.sign_in import Client
 from tests.support import corpus, importing, sharing, social, talking
+from tests.support.ago import ago
 from tests.support.demo import NOW, Demo
 from tests.support.reader import PASSWORD
 
@@ -139,9 +140,34 @@ def _noted(demo: Demo) -> str:
     entry = demo.services.reading.get_article(who, demo.entry).entry
     words = flatten_html(entry.content or entry.summary).split()
     notes.set_text(who, demo.entry, "Read again before the trip.")
-    notes.add_quote(who, demo.entry, " ".join(words[4:16]))
+    notes.add_quote(who, demo.entry, " ".join(words[4:15]))
     notes.add_quote(who, demo.entry, " ".join(words[30:40]), color="blue", note="Is this still so?")
     return f"/read/notes?entry={demo.entry}"
+
+
+def _more_noted(demo: Demo) -> str:
+    """Write a note on another entry, highlight a passage of one, and do both in a third."""
+    notes, who = demo.services.notes, demo.ann
+    kinds = (
+        (
+            "restofworld.org-e04770",
+            "plan my holiday",
+            "Compare with what the agency offers before we book.",
+            0,
+        ),
+        ("daringfireball.net-df410e", "Spotlight", "", 1),
+        ("zerokspot.com-71d236", "Exploring Vancouver", "Four days are enough; ask Dana about the ferry.", 3),
+    )
+    for days, (feed, title, text, passages) in enumerate(kinds, 1):
+        key = social.find_titled(demo, feed, title)
+        entry = demo.services.reading.get_article(who, key).entry
+        sentences = re.findall(r"\b[A-Z][^.]{70,160}\.", flatten_html(entry.content or entry.summary))
+        with ago(days * 24 * 60):
+            if text:
+                notes.set_text(who, key, text)
+            for color, quote in zip(("green", "yellow", "pink"), sentences[:passages], strict=False):
+                notes.add_quote(who, key, " ".join(quote.split()), color=color)
+    return "/read/notes"
 
 
 def _run_rule(demo: Demo) -> str:
@@ -676,7 +702,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("you-menu", "/read/all", _you_menu, covers="#tree nav", wide=True),
     Screen("share-target", "/share-target?title=Old+roofs+of+Kyoto&url=https%3A%2F%2Fspoon.example%2Froofs"),
     Screen("notes", _noted, _calm),
-    Screen("notes-list", "/read/notes"),
+    Screen("notes-list", _more_noted),
     Screen("save", "/save"),
     Screen("save-page", "/save?title=Old+roofs&url=https%3A%2F%2Fspoon.example%2Froofs&text=They+curve."),
     Screen("settings", "/settings"),
@@ -752,7 +778,7 @@ SCREENS: tuple[Screen, ...] = (
     Screen("admin-moderation", "/admin/moderation"),
     Screen("following", lambda demo: social.passed_on(demo) and "/read/following"),
     Screen("share-note", "/read/following", _share_note),
-    Screen("shares", "/read/shares"),
+    Screen("shares", lambda demo: social.own_shares(demo) and "/read/shares"),
     Screen("compose", "/compose"),
     Screen("discover", "/discover"),
     Screen("pack-subscribed", _own_pack),

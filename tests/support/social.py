@@ -97,6 +97,51 @@ def passed_on(demo: Demo) -> Demo:
     return demo
 
 
+def own_shares(demo: Demo) -> Demo:
+    """Let ann share more, once: one that others speak of, one without a note, one for herself."""
+    services, ann = around(demo).services, demo.ann
+    dana, hugo = (
+        Actor(user_id)
+        for name in ("dana", "hugo")
+        if (user_id := services.gateways.accounts.find_by_name(name)) is not None
+    )
+    found = [find_titled(demo, *one) for one in _SHARED]
+    if services.gateways.sharing.find_own_share(ann.user_id, found[0]):
+        return demo
+    services.following.follow(hugo, "ann")
+    services.following.answer_request(ann, "hugo", True)
+    # What a stream for followers alone has is not passed on.
+    _open(demo, ann, "Ann Example")
+    with ago(190):
+        talked = services.sharing.share(ann, found[0], note=_ADVICE, audience=Audience.PUBLIC).share
+    with ago(60 * 27):
+        services.sharing.share(ann, found[1], audience=Audience.PUBLIC)
+    with ago(60 * 52):
+        services.sharing.share(ann, found[2], note="For the talk in May.", audience=Audience.PRIVATE)
+    with ago(120):
+        for who in (dana, hugo):
+            services.discussion.set_liked(who, talked.id)
+            services.discussion.comment(who, talked.id, "Thanks, I would have missed it.")
+        services.sharing.share(dana, talked.id)
+    return demo
+
+
+def find_titled(demo: Demo, feed: str, words: str) -> int:
+    """Return the entry of a feed whose title has these words."""
+    query = StreamQuery(StreamRef.parse(f"feed/{demo.feeds[feed]}"), limit=50)
+    return next(row.id for row in demo.services.reading.load_page(demo.ann, query).rows if words in row.title)
+
+
+#: The feeds of what ann shares, and words of the titles.
+_SHARED = (
+    ("restofworld.org-e04770", "catapulted Kenya"),
+    ("spoon-tamago.com-d94f47", "New Architecture"),
+    ("markgreville.ie-d8f87a", "Designing for humans"),
+)
+_ADVICE = (
+    "The best piece on phones I have read this year. The part on repairs in the market is worth it alone: a "
+    "phone lives there for nine years."
+)
 _LONG = (
     "There is more to it than the title says: the agent books trains well, but forgets that people eat, "
     "sleep and change their minds. Read on to the end, where the author drops the plan, takes a bus to the "

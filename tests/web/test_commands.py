@@ -28,8 +28,8 @@ RESHARE, REDIRECT, LIST_EXPANDED = 25, 3, 25
 #: The list of somebody's own shares says how these were received: two commands more for all its rows, one for
 #: likes and comments and one for the people behind them. Muted and blocked people don't count, so the shares
 #: themselves can't hold the numbers.
-# And two for the feeds that shared entries came from.
-LIST_OF_SHARES = LIST + 4
+# And two for the feeds that shared entries came from, two for the re-shares and the people who made them.
+LIST_OF_SHARES = LIST + 6
 #: Pages in the frame of the application: its counts and marks are a dozen of these.
 ANY_PAGE = 24
 #: Routes of the matrix that need more than a form: files, other servers, streams that never end.

@@ -103,22 +103,24 @@ def test_quotation_goes_into_a_share(ann: Visitor, entry_id: int) -> None:
     assert form.text == "First\n\n“the rain”\n\nWhy?"
 
 
+def _list_texts(ann: Visitor, row: str) -> list[str]:
+    page = BeautifulSoup(ann.get("/read/notes").text, "lxml")
+    return [said.text for said in page.select(f"{row} > *")]
+
+
 def test_notes_are_listed_and_downloaded(ann: Visitor, entry_id: int) -> None:
     assert "No notes yet" in ann.get("/read/notes").text
     ann.post(f"/entries/{entry_id}/note", {"text": "For the trip"})
     page = BeautifulSoup(ann.get("/read/notes").text, "lxml")
     assert page.select_one('a[href="/notes.md"]')
-    row = page.select_one(f'.row[data-id="{entry_id}"] .text')
-    assert row is not None
-    assert row.text == "For the trip"
-    ann.post(f"/entries/{entry_id}/highlights", {"exact": "the rain", "prefix": "", "suffix": ""})
-    row = BeautifulSoup(ann.get("/read/notes").text, "lxml").select_one(f'.row[data-id="{entry_id}"] .text')
-    assert row is not None
-    assert row.text == "“the rain”"
-    ann.post(f"/entries/{entry_id}/highlights", {"exact": "Roofs"})
-    row = BeautifulSoup(ann.get("/read/notes").text, "lxml").select_one(f'.row[data-id="{entry_id}"] .text')
-    assert row is not None
-    assert row.text == "“the rain” +1"
+    row = f'.row[data-id="{entry_id}"] .gist'
+    assert [said.text for said in page.select(f"{row} > *")] == ["For the trip"]
+    assert page.select_one(f'{row} .written .icon[aria-label="Your note"]')
+    ann.post(f"/entries/{entry_id}/highlights", {"exact": "the rain", "color": "blue"})
+    assert _list_texts(ann, row) == ["“the rain”", "For the trip"]
+    ann.post(f"/entries/{entry_id}/highlights", {"exact": "Roofs", "note": "Why?"})
+    assert _list_texts(ann, row) == ["“the rain”", "For the trip", "1 more highlight 1 more note"]
+    assert BeautifulSoup(ann.get("/read/notes").text, "lxml").select_one(f"{row} .quoted.hl-blue")
     file = ann.get("/notes.md")
     assert file.headers["Content-Type"] == "text/markdown; charset=utf-8"
     assert "attachment" in file.headers["Content-Disposition"]

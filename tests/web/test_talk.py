@@ -281,17 +281,20 @@ def test_own_shares_say_who_sees_them_and_what_came_of_them(
 ) -> None:
     services.sharing.publish_post(bob, "A post", "For friends", audience=Audience.FOLLOWERS)
     ann.post(f"/shares/{share.id}/like")
+    ann.post("/entries/share", {"entry": str(share.id)})
     for text in ("Hello", "And again"):
         ann.post(f"/shares/{share.id}/comments", {"text": text})
     browser = visitor()
     browser.log_in("bob")
     for view in ("panes", "list", "expanded"):
         rows = BeautifulSoup(browser.get(f"/read/shares?view={view}").text, "lxml").select(".row")
-        assert [row.select(".told")[0].text for row in rows] == [
-            "Followers only",
-            "Everyone\N{NO-BREAK SPACE}· 1 like\N{NO-BREAK SPACE}· 2 comments",
+        seen_by = [[said.text for said in row.select("p .seen-by")] for row in rows]
+        assert seen_by == [["Followers"], []], "nothing for what everyone can see"
+        assert [[said.text for said in row.select(".rest bdi")] for row in rows] == [
+            [],
+            ["1 re-share", "1 like", "2 comments"],
         ]
-    assert not BeautifulSoup(ann.get("/read/all").text, "lxml").select(".told")
+    assert not BeautifulSoup(ann.get("/read/all").text, "lxml").select(".seen-by, .gist")
 
 
 @pytest.mark.parametrize("is_stranger", [True, False])

@@ -159,13 +159,16 @@ class SharedGateway:
         return {i: _hop(found.get(i), names.get(i)) for i in ids}
 
     def _counting(self, items: Sequence[SharedItem]) -> list[SharedItem]:
-        """Add the number of public re-shares of each share, the same for every viewer."""
-        below = self._shares.find_public_descendants([item.share for item in items], self._passed_most + 1)
+        passed = self.count_reshares([item.share for item in items])
+        return [dataclasses.replace(item, passed=passed[item.share.id]) for item in items]
+
+    def count_reshares(self, shares: Sequence[Share]) -> dict[int, ShareCount]:
+        """Return the number of public re-shares of each share by id, the same for every viewer."""
+        below = self._shares.find_public_descendants(shares, self._passed_most + 1)
         seen = self._sight.find_visible_profiles(None, [share for found in below.values() for share in found])
         counts = {i: sum(share.id in seen for share in found) for i, found in below.items()}
         most = self._passed_most
-        passed = {i: ShareCount(min(count, most), count > most) for i, count in counts.items()}
-        return [dataclasses.replace(item, passed=passed[item.share.id]) for item in items]
+        return {i: ShareCount(min(count, most), count > most) for i, count in counts.items()}
 
     def render_notes(self, sharers: Collection[Sharer]) -> dict[int, str]:
         """Return these sharers' notes as HTML, cut to :data:`CHAINED` characters, by share id."""

@@ -19,7 +19,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, DUPLICATE_KEY, Doc, Session, find_and_update
 from app.mappers.reading.entry_keys import TimeRange, to_millis
 from app.models.reading.entry import EntryKey
-from app.models.reading.notes import PAGE_BYTES, Note, Quote
+from app.models.reading.notes import PAGE_BYTES, Color, Note, NotePreview, Quote
 from app.models.reading.tag import Mark
 from app.runtime import identity_map
 
@@ -28,16 +28,23 @@ _TAGGED = {"_id": 0, "entry_id": 1, "feed_id": 1, "tagged_at": 1}
 _LIKED = {"_id": 0, "entry_id": 1, "feed_id": 1, "liked_at": 1}
 _NOTED = {"_id": 0, "entry_id": 1, "feed_id": 1, "noted_at": 1}
 _NOTE = {**_NOTED, "note": 1}
-#: Characters of a passage for a list.
+#: Characters of a passage, and of a person's own words, for a list.
 _SHOWN = 300
-#: Characters of the first one of several, so that their number has room in the two lines of a row.
-_SHOWN_OF_SEVERAL = 56
-_PASSAGE: Doc = {
+_QUOTES: Doc = {"$ifNull": ["$note.quotes", []]}
+_TEXTS: Doc = {
+    "$filter": {
+        "input": {"$concatArrays": [["$note.text"], {"$ifNull": ["$note.quotes.note", []]}]},
+        "cond": {"$gt": ["$$this", ""]},
+    }
+}
+_PREVIEW: Doc = {
     "_id": 0,
     "entry_id": 1,
-    "passage": {"$substrCP": [{"$ifNull": [{"$first": "$note.quotes.exact"}, ""]}, 0, _SHOWN]},
-    "text": {"$substrCP": [{"$ifNull": ["$note.text", ""]}, 0, _SHOWN]},
-    "quotes": {"$size": {"$ifNull": ["$note.quotes", []]}},
+    "quote": {"$substrCP": [{"$ifNull": [{"$first": "$note.quotes.exact"}, ""]}, 0, _SHOWN]},
+    "color": {"$ifNull": [{"$first": "$note.quotes.color"}, Color.YELLOW.value]},
+    "quotes": {"$size": _QUOTES},
+    "text": {"$substrCP": [{"$ifNull": [{"$first": _TEXTS}, ""]}, 0, _SHOWN]},
+    "texts": {"$size": _TEXTS},
 }
 _MARK: Doc = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "tagged_at", "noted_at"), 1)
 _MARK |= {"liked_at": 1, "_id": 0}
@@ -350,16 +357,13 @@ class MarkMapper:
         return parse_note(doc) if doc else None
 
     @translate_errors
-    def find_passages(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, str]:
-        """Return by entry the beginning of a user's first highlighted passage in “”, or of their note.
-
-        The number of further passages follows: “…” +2.
-        """
+    def find_previews(self, user_id: int, entry_ids: Sequence[int]) -> dict[int, NotePreview]:
+        """Return by entry what lists show of a user's notes."""
         if not entry_ids:
             return {}
         query = {"user_id": user_id, "entry_id": {"$in": list(entry_ids)}, "noted_at": {"$type": "date"}}
-        found = self._marks.get(user_id).find(query, _PASSAGE)
-        return {doc["entry_id"]: _quote_first(doc) if doc["passage"] else doc["text"] for doc in found}
+        found = self._marks.get(user_id).find(query, _PREVIEW)
+        return {doc.pop("entry_id"): NotePreview(**doc) for doc in found}
 
     @translate_errors
     def find_notes(self, user_id: int, after: tuple[dt.datetime, int] | None, limit: int) -> list[Note]:
@@ -491,13 +495,6 @@ def _is_kept(doc: Doc, besides: str = "") -> bool:
 def _is_last(doc: Doc, name: str) -> bool:
     """Return whether a mark is the only one in its document."""
     return not _is_kept(doc, name) and "liked_at" not in doc
-
-
-def _quote_first(doc: Doc) -> str:
-    passage, more = doc["passage"], doc["quotes"] - 1
-    if more and len(passage) > _SHOWN_OF_SEVERAL:
-        passage = passage[:_SHOWN_OF_SEVERAL].rsplit(" ", 1)[0] + "…"
-    return f"“{passage}” +{more}" if more else f"“{passage}”"
 
 
 def _mark(doc: Doc) -> Mark:

@@ -104,6 +104,28 @@ def squeeze_spaces(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
+class NotePreview(NamedTuple):
+    """What a list shows of a note.
+
+    Attributes:
+        quote: the beginning of its first passage, in ``color``; "": it has none.
+        quotes: number of its passages.
+        text: the beginning of the first of the person's own words; "": there are none.
+        texts: number of their texts: the note's own, and those on passages.
+    """
+
+    quote: str
+    color: str
+    quotes: int
+    text: str
+    texts: int
+
+    @property
+    def excerpt(self) -> str:
+        """The first passage in “”, or the person's own words."""
+        return f"“{self.quote}”" if self.quote else self.text
+
+
 class QuoteFinder:
     """Finds passages in one text, which it reads only once. Differences in white space don't count."""
 

@@ -14,7 +14,7 @@ from app.models.feeds.chapters import Chapter
 from app.models.feeds.parsed import Enclosure
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.full_text import FullText
-from app.models.reading.notes import Note
+from app.models.reading.notes import Note, NotePreview
 from app.models.reading.search import QueryNote, Term, decode_query, encode_query
 from app.models.reading.story import Copy
 from app.models.reading.tag import Tag
@@ -259,6 +259,7 @@ class EntryRow:
     ``highlighter`` is the id; 0: unknown.
     ``read_at``: when the user read it, in the stream of recently read entries.
     ``copies`` are in other feeds of the user; the row stands for them, too: it is unread if one of them is.
+    ``noted``: in the list of notes, what the user wrote and highlighted; ``excerpt`` is its beginning there.
     ``source``: of one of the user's own shares, where its entry came from; None: unknown, or their own post.
     """
 
@@ -289,6 +290,7 @@ class EntryRow:
     highlighted: bool = False
     highlighter: int = 0
     copies: tuple[Copy, ...] = ()
+    noted: NotePreview | None = None
     source: RowSource | None = None
 
 

@@ -310,8 +310,13 @@ class ReadingService:
             return self._finder.add_snippets(page, ref)
         if ref.kind is not StreamKind.NOTES:
             return page
-        passages = self._notes.marks.find_passages(actor.user_id, [row.id for row in page.rows])
-        rows = (dataclasses.replace(row, excerpt=passages.get(row.id, row.excerpt)) for row in page.rows)
+        notes = self._notes.marks.find_previews(actor.user_id, [row.id for row in page.rows])
+        rows = (
+            dataclasses.replace(row, excerpt=notes[row.id].excerpt, noted=notes[row.id])
+            if row.id in notes
+            else row
+            for row in page.rows
+        )
         return dataclasses.replace(page, rows=tuple(rows))
 
     def _of_stream(self, actor: Actor, ref: StreamRef, *, muted: bool = False) -> Sequence[Subscription]:

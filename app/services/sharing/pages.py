@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from urllib.parse import unquote
 
 from app.errors import NotFoundError
 from app.gateways.sharing.chains import ChainGateway
 from app.gateways.sharing.pages import SharedGateway
-from app.models.accounts.actor import Actor
+from app.models.accounts.actor import Actor, Permission
 from app.models.sharing.hub import Document
 from app.models.sharing.pages import (
     ChainView,
@@ -20,6 +20,8 @@ from app.models.sharing.pages import (
     SharedItem,
     SharedPart,
 )
+from app.models.sharing.sharing import Share
+from app.services.access import require_permission
 from app.services.sharing.following import FollowingService, Person
 from app.services.sharing.sharing import CURSOR_MAX
 from app.services.validation import check_id, check_text
@@ -67,6 +69,11 @@ class SharedService:
             self._shared.count_shares(viewer, person.profile),
             self._shared.list_shares(viewer, person.profile, after),
         )
+
+    def count_reshares(self, actor: Actor, shares: Sequence[Share]) -> dict[int, ShareCount]:
+        """Return the number of public re-shares of each share by id."""
+        require_permission(actor, Permission.ENTRY_READ)
+        return self._shared.count_reshares(shares)
 
     def get_share(self, actor: Actor | None, handle: str, share_id: int) -> tuple[Person, SharedItem]:
         """Return one share of a person, with its text.

@@ -17,7 +17,7 @@ from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
 from app.web.view.attached import FileFields
-from app.web.view.own_shares import format_share_state
+from app.web.view.own_shares import ShareState
 from app.web.view.render import get_fragment_id, render_page
 
 bp = Blueprint("share", __name__)
@@ -122,12 +122,14 @@ def build_row_states(page: Page) -> dict[str, object]:
     }
 
 
-def describe_shares(page: Page) -> dict[int, str]:
-    """Return who can see each of the user's shares and what came of it, as text by share id."""
+def describe_shares(page: Page) -> dict[int, ShareState]:
+    """Return who can see each of the user's shares and what came of it, by share id."""
     services, actor = get_services(), get_actor()
     shares = services.sharing.find_shares(actor, [row.id for row in page.all_rows])
-    reactions = services.discussion.count_reactions(actor, list(shares.values()))
-    return {id: format_share_state(share, reactions[id]) for id, share in shares.items()}
+    found = list(shares.values())
+    reactions = services.discussion.count_reactions(actor, found)
+    reshares = services.public_pages.count_reshares(actor, found)
+    return {id: ShareState(share, reactions[id], reshares[id]) for id, share in shares.items()}
 
 
 @bp.get("/me")

@@ -46,6 +46,7 @@ from app.web.view import (
     typography,
 )
 from app.web.view import tree as treeview
+from app.web.view.own_shares import ShareState
 from app.web.view.qr_code import render_qr_code
 from app.web.view.rows import RowRenderer, has_thumbs
 from app.web.view.sidebar import load_sidebar
@@ -234,7 +235,7 @@ def make_row_renderer(
     own: bool = False,
     own_tag: int | None = None,
     led: bool = False,
-    shares: Mapping[int, str] | None = None,
+    shares: Mapping[int, ShareState] | None = None,
     highlighters: Mapping[int, Rule] | None = None,
 ) -> RowRenderer:
     """Return what renders the rows of a list.

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from flask_babel import gettext as _
+from flask_babel import ngettext
 from markupsafe import Markup
 
+from app.models.reading.notes import NotePreview
 from app.models.reading.rules import Rule
 from app.models.reading.search import find_language
 from app.models.reading.stream import EntryRow, Page
@@ -21,6 +23,7 @@ from app.web.view import i18n
 from app.web.view.faces import render_face
 from app.web.view.heading import format_author
 from app.web.view.highlight import highlight_source, highlight_terms
+from app.web.view.own_shares import ShareState, render_audience, render_counts, render_reactions
 from app.web.view.pictures import render_thumb
 from app.web.view.present import format_ago, format_iso, format_moment, keep_http_url
 from app.web.view.sprite import render_icon
@@ -67,7 +70,7 @@ class RowRenderer:
         own: bool = False,
         own_tag: int | None = None,
         led: bool = False,
-        shares: Mapping[int, str] | None = None,
+        shares: Mapping[int, ShareState] | None = None,
         highlighters: Mapping[int, Rule] | None = None,
     ) -> None:
         self._page, self._stars, self._open_id = page, stars, open_id
@@ -118,9 +121,11 @@ class RowRenderer:
         thumb = render_thumb(row.image, large=is_lead) if self._thumbs else ""
         title, text = self._split_text(row)
         state = "" if read else self._unread
-        lit = f'<bdi class="vh">{self._highlighted}</bdi>' if row.highlighted else ""
+        # In the list of notes, what is highlighted are the passages.
+        is_lit = row.highlighted and not row.noted
+        lit = f'<bdi class="vh">{self._highlighted}</bdi>' if is_lit else ""
         classes = f"row{' is-read' if read else ''}{'' if title else ' untitled'}"
-        classes += " lit" if row.highlighted else ""
+        classes += " lit" if is_lit else ""
         classes += " lead" if is_lead and thumb else ""
         return (
             f'<li><article class="{classes}" data-id="{ident}"{feed} aria-labelledby="t{ident}"'
@@ -128,8 +133,8 @@ class RowRenderer:
             f'<div><h2 id="t{ident}" dir="auto"{i18n.render_lang(row.language)}>'
             f"{self._open_link(row)}"
             f'<bdi class="vh state">{state}</bdi>{lit}{self._title(row, title, text)}</a></h2>\n'
-            f"{self._line(row, text if title else '')}</div>\n"
-            f'<div class="end">{self._lit(row) if row.highlighted else ""}{self._time(row)}\n'
+            f"{self._line(row, text if title else '')}{self._gist(row, title, text)}</div>\n"
+            f'<div class="end">{self._lit(row) if is_lit else ""}{self._time(row)}\n'
         )
 
     def _lit(self, row: EntryRow) -> str:
@@ -183,21 +188,46 @@ class RowRenderer:
 
     def _line(self, row: EntryRow, text: str) -> str:
         """Return the second line: the feed or the sharers, tags, and the beginning of the text."""
-        source, note = _shared(row) if row.sharers else (self._source(row), "")
-        parts = [source]
+        # What others say of it isn't what the user noted.
+        is_shared = row.sharers and not row.noted
+        source, note = _shared(row) if is_shared else (self._source(row), "")
         if state := self._shares.get(row.id):
-            parts.append(f'<bdi class="told">{escape(state)}</bdi>')
-        tags = (tag for tag in row.tags if tag.id != self._own_tag)
-        if labels := " ".join(f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in tags):
-            parts.append(f' <span class="labels">{labels}</span>')
+            return f"<p>{source}{render_audience(state.share.audience)}</p>"
+        parts = [source]
+        if labels := self._labels(row):
+            parts.append(f" {labels}")
         if row.copies:
             parts.append(self._copies(row))
         parts.append(note)  # last, as it has lines of its own
         start = "".join(parts)
-        if self._whole or not text:
+        if self._whole or row.noted or not text:
             return f"<p>{start}</p>" if start else ""
         text = self._mark(row, truncate_text(text, self._length))
         return f'<p dir="auto">{start}<span class="text">{text}</span></p>'
+
+    def _labels(self, row: EntryRow) -> str:
+        tags = (tag for tag in row.tags if tag.id != self._own_tag)
+        labels = " ".join(f'<span class="tag" dir="auto">{escape(tag.name)}</span>' for tag in tags)
+        return f'<span class="labels">{labels}</span>' if labels else ""
+
+    def _gist(self, row: EntryRow, title: str, text: str) -> str:
+        """Return what the lists of notes and of own shares are for, each part on lines of its own."""
+        if row.noted:
+            parts = _show_note(row.noted)
+        elif state := self._shares.get(row.id):
+            # Not that of a sharer: others that the user follows may have shared the same entry. The text of a
+            # post without a title stands in place of that.
+            note = state.share.note if title or not state.share.is_post else ""
+            about = "" if note or self._whole or not title else truncate_text(text, LONG)
+            parts = [
+                _show_written(truncate_text(remove_signs(note), LONG)),
+                _show_part("about", escape(about)),
+                self._labels(row),
+                _show_part("rest", render_reactions(state)),
+            ]
+        else:
+            return ""
+        return f'\n<div class="gist">{"".join(parts)}</div>' if any(parts) else ""
 
     def _copies(self, row: EntryRow) -> str:
         """Return how many copies the row stands for, and links to the first ones."""
@@ -248,6 +278,33 @@ def _name_feed(
 
 def _class_source(name: str) -> str:
     return "src mix" if i18n.is_mixed(name) else "src"
+
+
+def _show_part(name: str, html: str) -> str:
+    return f'<div class="{name}" dir="auto">{html}</div>' if html else ""
+
+
+def _show_written(text: str) -> str:
+    """Return the person's own words, which a pencil tells from those of the entry; "": there are none."""
+    if not text:
+        return ""
+    pencil = render_icon("note", _("Your note"))
+    return f'<div class="written" dir="auto">{pencil}<span>{escape(text)}</span></div>'
+
+
+def _show_note(note: NotePreview) -> list[str]:
+    """Return the parts of a note: its first passage, the first own words, and how many more there are."""
+    quotes, texts = note.quotes - 1, note.texts - 1
+    more = (
+        (quotes, "marker", ngettext("%(num)s more highlight", "%(num)s more highlights", quotes)),
+        (texts, "note", ngettext("%(num)s more note", "%(num)s more notes", texts)),
+    )
+    quote = f"“{escape(note.quote)}”" if note.quote else ""
+    return [
+        _show_part(f"quoted hl-{note.color}", quote),
+        _show_written(note.text),
+        _show_part("rest", render_counts(more)),
+    ]
 
 
 def _shared(row: EntryRow) -> tuple[str, str]:
