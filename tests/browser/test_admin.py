@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FloatRect, Locator, Page, expect
 
 from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Role
-from tests.browser.conftest import PHONE, Site
+from tests.browser.conftest import PHONE, Site, log_in
 from tests.browser.test_keys import stop_clock
-from tests.support import operations
+from tests.support import demo, operations, social
 from tests.support.reader import add_user, elsewhere
 
 Visit = Callable[..., Page]
@@ -194,3 +195,155 @@ def test_failed_jobs_are_before_queues_whose_switches_are_in_a_menu(
     row.locator(".menu > summary").click()
     button.click()
     expect(row.get_by_text("draining")).to_be_visible()
+
+
+#: The left edges of the cells of each column.
+_EDGES = """(rows) => {
+    const columns = [];
+    for (const row of rows)
+        for (const [at, cell] of [...row.cells].entries())
+            (columns[at] ??= new Set()).add(Math.round(cell.getBoundingClientRect().left));
+    return columns.map((edges) => [...edges]);
+}"""
+
+
+def test_feeds_have_their_facts_in_columns_and_the_order_beside_the_search(site: Site, visit: Visit) -> None:
+    demo.fill(site.services)
+    page = visit()
+    log_in(page, "ann")
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto("/admin/feeds")
+    rows = page.locator(".feed-lines tbody tr")
+    edges = rows.evaluate_all(_EDGES)
+    assert len(edges) == 5
+    assert all(len(column) == 1 for column in edges), edges
+    assert page.get_by_role("columnheader").all_inner_texts() == [
+        "Feed",
+        "Subscribers",
+        "Fetched",
+        "Next check",
+    ]
+    well = page.locator(".feed-lines tbody tr:not(:has(.bad))")
+    assert max(well.evaluate_all("(all) => all.map((one) => one.offsetHeight)")) <= 60
+    search, order = page.get_by_role("searchbox"), page.locator(".order > summary")
+    assert _box(search)["y"] == _box(order)["y"]
+    ends = [box["x"] + box["width"] for box in (_box(order), _box(page.locator(".feed-lines")))]
+    assert abs(ends[0] - ends[1]) <= 1, ends
+    name = rows.first.get_by_role("link").first
+    expect(name).to_have_css("text-decoration-line", "none")
+    name.hover()
+    expect(name).to_have_css("text-decoration-line", "underline")
+    page.goto("/admin/feeds?show=errors")
+    expect(rows.first.get_by_text(re.compile("internal error"))).to_be_visible()
+    rows.first.locator(".menu > summary").click()
+    expect(rows.first.get_by_role("button", name="Clear error")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ru", "ar"])
+def test_a_phone_shows_feeds_below_one_line_each_of_tabs_search_and_filters(
+    site: Site, visit: Visit, language: str
+) -> None:
+    filled = demo.fill(site.services)
+    site.services.accounts.set_preferences(filled.ann, {"language": language})
+    now = clock.now()
+    times = {"checked_at": now - dt.timedelta(minutes=46), "next_check_at": now + dt.timedelta(minutes=57)}
+    site.services.store.database["feeds"].update_many({}, {"$set": times})
+    page = visit(size=(390, 844))
+    log_in(page, "ann")
+    page.goto("/admin/feeds")
+    first = page.locator(".feed-lines tbody tr").first
+    assert _box(first.locator(".name"))["y"] <= 330
+    tops = page.locator(".find-line :is(.input, .btn)").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect().top)"
+    )
+    assert len(tops) == 3
+    assert len(set(tops)) == 1, tops
+    if language == "en":
+        expect(page.locator(".order > summary")).to_have_accessible_name("Sort by: Newest first")
+        expect(first.locator("td:visible").first).to_have_text(re.compile("1 subscriber"))
+        expect(first).to_contain_text(re.compile(r"fetched 4\d min ago.*next in 5\d min", re.DOTALL))
+    # What is in a fact is never on two lines, nor are the facts.
+    facts = page.locator(".feed-lines tbody tr").evaluate_all(
+        """(rows) => rows.slice(0, 20).map((row) => [...row.cells].slice(1, -1).map((cell) => {
+            const { top, height } = cell.getBoundingClientRect();
+            return [Math.round(top), Math.round(height)];
+        }))"""
+    )
+    wrong = [row for row in facts if len({tuple(fact) for fact in row}) > 1 or row[0][1] > 24]
+    assert not wrong, wrong
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_tabs_of_a_phone_are_one_line_with_the_current_one_in_sight(
+    site: Site, visit: Visit, language: str
+) -> None:
+    who = add_user(site.services, "some", Role.ADMIN)
+    site.services.accounts.set_preferences(who, {"language": language})
+    page = visit(login="some", size=PHONE)
+    for path in ("", "/feeds", "/moderation", "/settings", "/settings?show=changed#settings"):
+        page.goto(f"/admin{path}")
+        tabs = page.locator(".admin-nav a")
+        tops = tabs.evaluate_all("(all) => all.map((one) => one.offsetTop)")
+        assert len(set(tops)) == 1, path
+        current = page.locator(".admin-nav [aria-current]")
+        page.wait_for_function(
+            """() => { const { left, right } = document.querySelector(".admin-nav [aria-current]")
+                .getBoundingClientRect(); return left >= 0 && right <= innerWidth }"""
+        )
+        if "#" not in path:
+            expect(current).to_be_in_viewport(ratio=1)
+            assert page.evaluate("scrollY") == 0
+
+
+def _box(one: Locator) -> FloatRect:
+    box = one.bounding_box()
+    assert box
+    return box
+
+
+@pytest.mark.parametrize("size", [(1440, 900), PHONE])
+def test_a_report_says_what_is_wrong_and_shows_it_and_what_cannot_be_undone_is_last(
+    site: Site, visit: Visit, size: tuple[int, int]
+) -> None:
+    social.around(demo.fill(site.services))
+    page = visit(size=size)
+    log_in(page, "ann")
+    page.goto("/admin/moderation")
+    case = page.locator(".case").first
+    # The complaint, then what it is about, with its picture.
+    complaint, picture = case.get_by_text("This picture is mine."), case.locator(".reported .thumb")
+    expect(picture).to_be_visible()
+    assert _box(picture)["width"] >= 100
+    tops = [
+        _box(one)["y"] for one in (case.get_by_text("Something else"), complaint, case.locator(".reported"))
+    ]
+    assert tops == sorted(tops)
+    lines = case.locator(".excerpt").evaluate(
+        "(e) => e.offsetHeight / parseFloat(getComputedStyle(e).lineHeight)"
+    )
+    assert round(lines) <= 3
+    shown = case.locator(".decide .btn:visible")
+    assert [text.strip() for text in shown.all_inner_texts()] == [
+        "View account",
+        "Dismiss",
+        "Remove share…",
+        "Suspend account…",
+    ]
+    view, dismiss, remove, suspend = (_box(one) for one in shown.all())
+    if size == PHONE:
+        assert len({round(one["width"]) for one in (view, dismiss, remove, suspend)}) == 1
+        assert view["y"] == dismiss["y"] < remove["y"] == suspend["y"]
+        assert (view["x"], dismiss["x"]) == (remove["x"], suspend["x"])
+    else:
+        near, far = (b["x"] - a["x"] - a["width"] for a, b in ((view, dismiss), (dismiss, remove)))
+        assert far >= 3 * near
+    # Profiles have no share to remove.
+    other = page.locator(".case").nth(1).locator(".decide .btn:visible")
+    assert [text.strip() for text in other.all_inner_texts()] == [
+        "View account",
+        "Dismiss",
+        "Suspend account…",
+    ]
+    case.get_by_text("Remove share…").click()
+    expect(case.get_by_role("button", name="Remove share", exact=True)).to_be_visible()

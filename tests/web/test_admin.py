@@ -175,7 +175,7 @@ def test_a_feed_has_a_page_with_its_fetches_and_without_its_keys(
     feed_id = _feed(services)
     db.feeds.update_one({"_id": feed_id}, {"$set": {"site_url": "https://one.example/blog", "paused": True}})
     record_fetches(services, [FetchRecord(feed_id, clock.now(), 503, 340, 0, 0, "http_503")])
-    listed = BeautifulSoup(root.get("/admin/feeds").text, "lxml").select_one(".feed-lines li")
+    listed = BeautifulSoup(root.get("/admin/feeds").text, "lxml").select_one(".feed-lines tbody tr")
     assert listed
     name, site = listed.select_one(".name a"), listed.select_one(".menu-box > a")
     assert name

@@ -186,6 +186,8 @@ class ModerationGateway:
             title=root.title if root else "",
             url=(root.url or "") if root else "",
             excerpt=root.excerpt if root and not share.is_post else "",
+            image=(root.image or "") if root else "",
+            entry_id=root.id if root else 0,
             note=share.note,
             audience=share.audience.narrow_to(profile.audience),
         )

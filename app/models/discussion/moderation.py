@@ -55,7 +55,7 @@ class ReportedItem:
 
     Attributes:
         profile: of its owner.
-        title, url, excerpt: of the shared entry.
+        title, url, excerpt, image, entry_id: of the shared entry; the image only of a share.
         note: the owner's note on it, or their own description.
         audience: of the share or stream.
         live: False if the owner removed it.
@@ -68,6 +68,8 @@ class ReportedItem:
     title: str = ""
     url: str = ""
     excerpt: str = ""
+    image: str = ""
+    entry_id: int = 0
     note: str = ""
     audience: Audience = Audience.PUBLIC
     live: bool = True

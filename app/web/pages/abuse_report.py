@@ -16,6 +16,7 @@ from app.web.context import get_actor, get_services, get_session
 from app.web.errors import is_json_wanted
 from app.web.forms import declare_text
 from app.web.security.redirects import get_safe_next
+from app.web.view import pictures
 from app.web.view.render import render_page
 
 bp = Blueprint("report", __name__)
@@ -52,6 +53,7 @@ def show_report() -> str:
 
 def _page(asked: Query, thing: ReportedItem, error: EventrError | None = None) -> str:
     back = get_safe_next(asked.next, "/people")
+    pictures.collect_reported([thing])
     return render_page("pages/report.html", asked=asked, back=back, thing=thing, reasons=REASONS, error=error)
 
 

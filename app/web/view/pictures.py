@@ -15,6 +15,7 @@ from flask_babel import gettext as _
 from markupsafe import Markup
 
 from app.errors import FEED_MESSAGES, N_, get_public_word
+from app.models.discussion.moderation import ReportedItem
 from app.models.feeds.parsed import Enclosure
 from app.models.media.addresses import encode_bytes
 from app.models.media.rewriting import (
@@ -100,6 +101,12 @@ def collect_thumbs(entries: Iterable[Entry]) -> str:
     return ""
 
 
+def collect_reported(things: Iterable[ReportedItem]) -> None:
+    """Look up the small pictures of all reported shares at once."""
+    if get_choice() == PROXY:
+        _prepare([WantedPicture(one.image, one.url, None, one.entry_id) for one in things if one.image])
+
+
 def collect_entry(entry: Entry, feed_url: str | None) -> str:
     """Look up all pictures of an entry at once: those in its text and those attached to it; return ""."""
     _prepare(list_wanted(entry, feed_url))
@@ -148,7 +155,7 @@ def show_picture(url: str, text: str, page: str | None = None) -> Markup:
 def render_thumb(url: str | None, *, large: bool = False, ready: bool = False) -> str:
     """Return the picture of a row, small unless it leads a section; "" without one.
 
-    :func:`collect_rows` or :func:`collect_thumbs` has looked it up.
+    :func:`collect_rows`, :func:`collect_thumbs` or :func:`collect_reported` has looked it up.
 
     Args:
         ready: for pages without scripts: no place for a picture that is still to be fetched.

@@ -14,6 +14,7 @@ from app.web import forms
 from app.web.context import get_actor, get_services, get_session
 from app.web.forms import declare_text
 from app.web.pages.abuse_report import REASONS
+from app.web.view import pictures
 from app.web.view.render import render_page
 
 bp = Blueprint("moderation", __name__)
@@ -37,9 +38,11 @@ def show_reports() -> str:
 
 
 def _page(error: EventrError | None = None, failed: int = 0) -> str:
+    found = get_services().moderation.list_cases(get_actor())
+    pictures.collect_reported(case.thing for case in found.cases)
     return render_page(
         "pages/admin/moderation.html",
-        found=get_services().moderation.list_cases(get_actor()),
+        found=found,
         reasons=REASONS,
         proved=get_services().admin_accounts.is_proved(get_session()),
         error=error,
