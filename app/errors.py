@@ -99,6 +99,8 @@ class EventrError(Exception):
     code: ClassVar[str] = "error"
     http_status: ClassVar[int] = 500
     default: ClassVar[str] = N_("Something went wrong on our side. Try again in a minute.")
+    #: What someone else reads whose data isn't concerned; empty: the same sentence.
+    others: ClassVar[str] = ""
 
     def __init__(self, message: str | None = None, **ids: Any) -> None:
         self.sentence = message or self.default
@@ -260,11 +262,13 @@ class CellError(StoreError):
     default = N_(
         "The server that stores your data isn't responding. Nothing was lost. Try again in a minute."
     )
+    others = N_("The server that stores someone else's data isn't responding. Try again in a minute.")
 
 
 class CellMismatchError(CellError):
     code = "cell_mismatch"
     default = N_("The address of a cell leads to another cell's database. Correct EVENTR_CELLS.")
+    others = ""
 
 
 class MovingError(StoreError):
@@ -274,6 +278,7 @@ class MovingError(StoreError):
     default = N_(
         "Your account is moving to another server. You can read; changes are possible again in a few seconds."
     )
+    others = N_("Someone else's account is moving to another server. Try again in a few seconds.")
 
 
 class MediaStoreError(StoreError):

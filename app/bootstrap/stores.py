@@ -397,6 +397,7 @@ class Gateways:
             marks=m.secrecy_marks,
         )
         self.follows = FollowGateway(
+            store=store,
             subscriptions=self.subscriptions,
             mapper=m.subscriptions,
             feeds=m.feeds,

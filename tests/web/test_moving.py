@@ -21,7 +21,7 @@ from app.models.reading.stream import StreamQuery, StreamRef
 from app.web.api.rest import shapes
 from app.web.security.sessions import get_cookie_name
 from tests.sharing.conftest import People
-from tests.support.cells import CELL, SecondCell, cell_db, second_cell, settings
+from tests.support.cells import CELL, SecondCell, cell_db, move, second_cell, settings, wait_until
 from tests.sync.rest.world import World
 from tests.web.conftest import Visitor
 from tests.web.test_access import MATRIX
@@ -157,3 +157,31 @@ def _is_paused(services: Services) -> bool:
     except CellError:
         return True
     return False
+
+
+def test_a_page_about_someone_whose_cell_is_down_does_not_speak_of_your_data(
+    settings: Settings,
+    services: Services,
+    cell_db: Database[Any],
+    second_cell: SecondCell,
+    people: People,
+) -> None:
+    annie, bob = people.join("annie"), people.join("bob")
+    move(services, annie.user_id)
+    services.following.update_profile(annie, open_lists=True)
+    app = create_app(services.settings, services)
+    stranger, visitor = Visitor(app.test_client()), Visitor(app.test_client())
+    token = services.gateways.sessions.open_session(bob.user_id, agent="", address="")
+    visitor.client.set_cookie(get_cookie_name(secure=False), token)
+    second_cell.kill()
+    try:
+        for who in (stranger, visitor):
+            assert who.get("/@annie").status_code == 200
+            page = who.get("/@annie/following")
+            assert page.status_code == 503
+            assert html.escape(CellError.others) in page.text
+            assert "your data" not in page.text
+    finally:
+        second_cell.start()
+    wait_until(lambda: services.cells.get_store(CELL) is not None)
+    assert visitor.get("/@annie/following").status_code == 200

@@ -51,7 +51,7 @@ _BEYOND, _BEYOND_MOST = 2, 2000
 #: Per look: hubs contacted, feeds pulled for pushes, callbacks verified by our hub, streams it pushes.
 HUBS_AT_ONCE = 100
 #: Time between two looks at the outboxes of cells, and at cells that aren't prepared, seconds.
-_SETTLE_EVERY, _PREPARE_EVERY = 1.0, 5.0
+_SETTLE_EVERY, _PREPARE_EVERY, _FOLLOWS_EVERY = 1.0, 5.0, 30.0
 #: A longer backlog is counted every ten seconds, up to this maximum.
 _COUNT_EVERY, _COUNT_MOST = 10.0, 100_000
 _REPORT_EVERY = 60.0
@@ -316,7 +316,11 @@ def _tend_cells(services: bootstrap.Services, has_lease: Callable[[], bool]) -> 
     """Settle the outboxes of cells, and prepare cells that were down, while this process has the lease."""
     upkeep = services.cell_upkeep
     if not upkeep.is_spread:
-        yield
+        # Without cells, only a crash leaves something of these.
+        with repeat_in_background(
+            "follows", upkeep.finish_follows, every=_FOLLOWS_EVERY, is_active=has_lease
+        ):
+            yield
         return
     with (
         # Numbers of people in cells are at most about a second late.

@@ -71,7 +71,7 @@ class AdminAccountGateway:
             self._people.count_subscriptions(ids),
         )
         none = SessionUsage(None, 0)
-        return [AccountRow(user, *uses.get(user.id, none), counts.get(user.id, 0)) for user in users]
+        return [AccountRow(user, *uses.get(user.id, none), counts.get(user.id)) for user in users]
 
     def set_role(self, user_id: int, role: Role) -> None:
         """Make an account an admin or a user.

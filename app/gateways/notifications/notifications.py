@@ -300,8 +300,11 @@ class NotificationGateway:
         return (found.user_id or 0) if found else 0
 
     def can_see(self, user_id: int, share: Share) -> bool:
-        """Return whether a user may see a share."""
-        return self._sight.can_see(user_id, share)
+        """Return whether a user may see a share; False if their cell isn't responding."""
+        try:
+            return self._sight.can_see(user_id, share)
+        except CellError:
+            return False
 
     def find_share(self, share_id: int) -> Share | None:
         """Return a share, regardless of its audience."""

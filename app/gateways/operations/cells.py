@@ -19,6 +19,14 @@ class CellGateway:
         """Return whether a cell is configured; the home store always is."""
         return cell in self._cells.names
 
+    def lives_in(self, user_id: int, cell: str) -> bool:
+        """Return whether a person lives in a cell.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        return self._cells.find_place(user_id).cell == cell
+
     def list_cells(self) -> list[CellRow]:
         """Return all cells, the home store first, and those that only ``places`` names last."""
         responding = self._cells.ping_all() | {HOME: True}

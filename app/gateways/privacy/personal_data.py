@@ -44,7 +44,7 @@ from app.models.media.blob import EXTENSIONS, ORIGINAL, Blob
 from app.models.media.user_file import UserFile
 from app.models.reading.entry import Entry, EntryKey
 from app.models.reading.notes import NotedEntry, write_markdown
-from app.models.sharing.sharing import RelationshipKind, Share
+from app.models.sharing.sharing import LASTING, RelationshipKind, Share
 from app.models.subscriptions.folder import build_folder_paths
 from app.models.subscriptions.muting import is_hidden_site
 from app.models.subscriptions.subscription import Subscription
@@ -394,14 +394,15 @@ class PersonalDataGateway:
         for ids in _cut(list(owners.values())):
             names = self._handles(ids)
             yield from ({"kind": "follows", "name": names[i], "at": None} for i in ids if i in names)
-        for kind in RelationshipKind:
+        for kind in (*LASTING, RelationshipKind.ACCEPTED):
             found: Iterator[list[tuple[int, dt.datetime]]] = _batches(
                 lambda after, kind=kind: self._belongings.list_relationships(user_id, kind, after, BATCH),  # type: ignore[misc]
                 lambda tie: tie[0],
             )
             for ties in found:
                 names = self._handles([whom for whom, _ in ties])
-                yield from ({"kind": kind.value, "name": names[i], "at": at} for i, at in ties if i in names)
+                shown = RelationshipKind.REQUEST if kind is RelationshipKind.ACCEPTED else kind
+                yield from ({"kind": shown.value, "name": names[i], "at": at} for i, at in ties if i in names)
 
     def _handles(self, user_ids: Sequence[int]) -> dict[int, str]:
         return {i: face.handle for i, face in self._sight.find_unmuted_people(None, user_ids).items()}

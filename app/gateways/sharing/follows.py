@@ -1,4 +1,8 @@
-"""Follows, follow requests, mutes and blocks. A follower has an ordinary subscription."""
+"""Follows, follow requests, mutes and blocks. A follower has an ordinary subscription.
+
+What a person decides about someone else's subscription must not wait for that one's cell. So it is stored in
+the home store as a decision, which holds at once, and is done then or by the updater.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,27 @@ import contextlib
 import datetime as dt
 from collections.abc import Sequence
 
-from app.errors import ExistsError, NotFoundError, StoreError, TooLargeError
+from app import logs
+from app.errors import CellError, ExistsError, MovingError, NotFoundError, StoreError, TooLargeError
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.accounts.users import UserMapper
 from app.mappers.feeds.feeds import FeedMapper
+from app.mappers.mongo.store import Session, Store
 from app.mappers.sharing.profiles import ProfileMapper, RelationshipMapper
 from app.mappers.subscriptions.subscriptions import SubscriptionMapper
-from app.models.sharing.sharing import Profile, Relationship, RelationshipKind
+from app.models.sharing.sharing import FollowDecision, Profile, Relationship, RelationshipKind
 from app.models.subscriptions.subscription import Subscription
+
+_log = logs.get(__name__)
+
+#: Time until a decision that isn't done is tried again.
+RETRY = dt.timedelta(seconds=5)
+#: Time after which nothing subscribes anymore because of an acceptance that was withdrawn: longer than a
+#: transaction.
+SETTLED = dt.timedelta(seconds=15)
+#: Decisions that are done at a time.
+BATCH = 100
 
 
 class FollowGateway:
@@ -23,6 +39,7 @@ class FollowGateway:
     def __init__(
         self,
         *,
+        store: Store,
         subscriptions: SubscriptionGateway,
         mapper: SubscriptionMapper,
         feeds: FeedMapper,
@@ -31,6 +48,7 @@ class FollowGateway:
         relationships: RelationshipMapper,
         visibility: VisibilityGateway,
     ) -> None:
+        self._store = store
         self._subscriptions, self._mapper, self._feeds = subscriptions, mapper, feeds
         self._users = users
         self._profiles, self._ties, self._sight = profiles, relationships, visibility
@@ -63,6 +81,7 @@ class FollowGateway:
         if feed is None:
             raise NotFoundError(user_id=recipient.user_id)
         self._users.set_social(user_id)
+        self._subscriptions.finish_ended(user_id, recipient)  # it must not end this subscription later
         with contextlib.suppress(ExistsError):
             self._subscriptions.add(Subscription(0, user_id, feed.id, person=True), feed, now)
         self._ties.remove(user_id, RelationshipKind.REQUEST, recipient.user_id)
@@ -74,13 +93,18 @@ class FollowGateway:
         if tie.muted:
             self._mapper.set_muted(user_id, feed.id, True)
 
-    def unfollow(self, user_id: int, target: Profile, expires: dt.datetime) -> str | None:
+    def unfollow(self, user_id: int, target: Profile, now: dt.datetime, expires: dt.datetime) -> str | None:
         """Unfollow a person, or withdraw a follow request.
+
+        Args:
+            expires: until when it can be undone.
 
         Returns:
             A token that restores the subscription; "": only a request was withdrawn; None: there was neither.
         """
         asked = self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id)
+        # Another process may be subscribing the user, because the request was accepted.
+        asked |= self._ties.withdraw_accepted(user_id, target.user_id, now + SETTLED)
         try:
             return self._subscriptions.remove(user_id, target.feed_id, expires)
         except NotFoundError:
@@ -92,14 +116,34 @@ class FollowGateway:
         Raises:
             TooLargeError: the follower has the maximum number of subscriptions; the request stays.
         """
-        if not self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id):
+        if not yes:
+            return self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id)
+        if not self._ties.accept_request(user_id, target.user_id, now + RETRY):
             return False
-        if yes:
-            try:
-                self._subscribe(user_id, target, now)
-            except (StoreError, TooLargeError):
-                self._ties.add(user_id, RelationshipKind.REQUEST, target.user_id, now)
-                raise
+        accepted = self._ties.find_decision(user_id, RelationshipKind.ACCEPTED, target.user_id)
+        try:
+            if accepted is not None:
+                self._finish_accepted(accepted, target, now)
+        except (MovingError, CellError) as e:
+            _log.info("follow_waits", user_id=user_id, why=e.word)
+        except StoreError:
+            self._ties.reopen_request(user_id, target.user_id)
+            raise
+        return True
+
+    def _finish_accepted(self, decision: FollowDecision, target: Profile, now: dt.datetime) -> bool:
+        """Subscribe a user whose request was accepted; return False if it was withdrawn."""
+        if not self._ties.is_open(decision):
+            return False
+        try:
+            self._subscribe(decision.user_id, target, now)
+        except TooLargeError:
+            self._ties.reopen_request(decision.user_id, target.user_id)
+            raise
+        except NotFoundError:
+            self._ties.remove_decision(decision)
+            raise
+        self._ties.remove_decision(decision)
         return True
 
     def set_muted(self, user_id: int, target: Profile, on: bool, now: dt.datetime) -> None:
@@ -113,16 +157,34 @@ class FollowGateway:
     def block(self, user_id: int, target_id: int, now: dt.datetime) -> list[int]:
         """Block a person, so that neither sees the other; return the feeds that either no longer reads.
 
-        The block is written first, so that a concurrent follow is found by the next step or refused.
+        The block is written first, so that a concurrent follow is found by the next step or refused. A cell
+        that isn't responding, or someone who moves, delays only the deletion of subscriptions.
         """
-        self._ties.add(user_id, RelationshipKind.BLOCK, target_id, now)
         profiles = self._profiles.find_many([user_id, target_id])
-        left = []
-        for reader, other in ((target_id, user_id), (user_id, target_id)):
-            self._ties.remove(reader, RelationshipKind.REQUEST, other)
-            if other in profiles and self._drop(reader, profiles[other].feed_id, now):
-                left.append(profiles[other].feed_id)
-        return left
+        pairs = ((target_id, user_id), (user_id, target_id))
+
+        def write_block(session: Session) -> None:
+            self._ties.add(user_id, RelationshipKind.BLOCK, target_id, now, session)
+            for reader, other in pairs:
+                self._ties.remove(reader, RelationshipKind.REQUEST, other, session)
+                self._ties.remove(reader, RelationshipKind.ACCEPTED, other, session)
+                if other in profiles:
+                    self._ties.end_follow(reader, other, now, now + RETRY, session)
+
+        self._store.run_in_transaction(write_block)
+        return [
+            profiles[other].feed_id
+            for reader, other in pairs
+            if other in profiles and self._try_to_end(reader, profiles[other])
+        ]
+
+    def _try_to_end(self, reader: int, target: Profile) -> bool:
+        """Delete a subscription that has ended; return whether there was one, or may be one."""
+        try:
+            return self._subscriptions.finish_ended(reader, target)
+        except (MovingError, CellError) as e:
+            _log.info("unfollow_waits", user_id=reader, why=e.word)
+            return True
 
     def _drop(self, reader: int, feed_id: int, now: dt.datetime) -> bool:
         try:
@@ -139,8 +201,46 @@ class FollowGateway:
         return self._ties.remove(user_id, RelationshipKind.BLOCK, target_id)
 
     def remove_follower(self, target: Profile, follower_id: int, now: dt.datetime) -> bool:
-        """Remove a follower; return False if the person didn't follow."""
-        return self._drop(follower_id, target.feed_id, now)
+        """Remove a follower; return False if the person didn't follow.
+
+        The follower's cell need not respond; see :meth:`block`.
+        """
+        if self._ties.withdraw_accepted(follower_id, target.user_id, now + SETTLED):
+            return True
+        self._ties.end_follow(follower_id, target.user_id, now, now + RETRY)
+        return self._try_to_end(follower_id, target)
+
+    def finish_decisions(self, now: dt.datetime) -> list[tuple[FollowDecision, int]]:
+        """Do what people have decided about subscriptions to them while a cell wasn't responding.
+
+        Safe to repeat, also at the same time in two processes. What can't be done yet is tried again later.
+
+        Returns:
+            What was done, with the person's feed.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        done = []
+        for decision in self._ties.list_decisions(BATCH, now):
+            target = self._profiles.find(decision.to)
+            try:
+                if target is None:
+                    self._ties.remove_decision(decision)
+                elif self._finish(decision, target, now):
+                    done.append((decision, target.feed_id))
+            except StoreError as e:
+                _log.info("decision_waits", user_id=decision.user_id, kind=decision.kind.value, why=e.word)
+                self._ties.postpone_decision(decision, now + RETRY)
+        return done
+
+    def _finish(self, decision: FollowDecision, target: Profile, now: dt.datetime) -> bool:
+        if decision.kind is RelationshipKind.ENDED:
+            return self._subscriptions.finish_ended(decision.user_id, target)
+        try:
+            return self._finish_accepted(decision, target, now)
+        except (NotFoundError, TooLargeError):
+            return False  # the person was blocked, or must ask again
 
     def find_followed(self, user_id: int) -> list[Subscription]:
         """Return a user's subscriptions to people."""
@@ -149,6 +249,10 @@ class FollowGateway:
     def list_followers(self, target: Profile, after: int, limit: int) -> list[tuple[int, int]]:
         """Return (cursor, user id) of followers, latest first; ``after``: the cursor to continue after."""
         return self._mapper.find_followers(target.feed_id, after, limit)
+
+    def list_removed_followers(self, target_id: int, limit: int) -> list[int]:
+        """Return the ids of users who no longer follow a person, though they still have a subscription."""
+        return self._ties.find_initiators(target_id, RelationshipKind.ENDED, limit)
 
     def list_requests(self, target_id: int, limit: int) -> list[int]:
         """Return the ids of users with a pending follow request, latest first."""

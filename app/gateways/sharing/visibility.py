@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from app.errors import ForbiddenError, NotFoundError
+from app.errors import CellError, ForbiddenError, NotFoundError
 from app.feeds.html import linkify
 from app.mappers.sharing.profiles import ProfileMapper, RelationshipMapper
 from app.mappers.sharing.shares import ShareMapper, VisibilityFilter
@@ -24,6 +24,8 @@ from app.runtime import identity_map
 
 #: Most blocks that a filter considers.
 BLOCKS = 1000
+#: A request, also one that was accepted while the subscription couldn't be stored yet.
+_ASKED = (RelationshipKind.REQUEST, RelationshipKind.ACCEPTED)
 
 
 class VisibilityGateway:
@@ -49,9 +51,10 @@ class VisibilityGateway:
         return {
             user_id: Relationship(
                 own=user_id == viewer,
-                follows=profile.feed_id in follows,
+                # The subscription may be in a cell where it couldn't be deleted yet.
+                follows=profile.feed_id in follows and (viewer, RelationshipKind.ENDED, user_id) not in laid,
                 # A public person has no pending requests.
-                requested=(viewer, RelationshipKind.REQUEST, user_id) in laid
+                requested=any((viewer, kind, user_id) in laid for kind in _ASKED)
                 and profile.audience is not Audience.PUBLIC,
                 muted=(viewer, RelationshipKind.MUTE, user_id) in laid,
                 blocked=bool(
@@ -157,8 +160,17 @@ class VisibilityGateway:
         return {i: face for i, face in faces.items() if i not in shunned}
 
     def find_mentioned(self, handles: Sequence[str], share: Share) -> dict[str, PersonSummary]:
-        """Return the people with these names who may see a share, by the name as given."""
-        return {h: face for h, face in self._named(handles).items() if self.can_see(face.user_id, share)}
+        """Return the people with these names who may see a share, by the name as given.
+
+        Also those of whom it isn't known, because their cell isn't responding; so ask again before you tell.
+        """
+        return {h: face for h, face in self._named(handles).items() if self._may_see(face.user_id, share)}
+
+    def _may_see(self, viewer: int, share: Share) -> bool:
+        try:
+            return self.can_see(viewer, share)
+        except CellError:
+            return True
 
     def find_pages(self, handles: Sequence[str]) -> dict[str, str]:
         """Return the pages that these names lead to; the same for every viewer, to reveal no relationship."""

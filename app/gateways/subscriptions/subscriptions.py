@@ -25,6 +25,7 @@ from app.models.sharing.sharing import STRANGER, Profile, Relationship, Relation
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import StartRule, Subscription
 from app.models.subscriptions.undo import Removal, RestoreResult
+from app.runtime import identity_map
 
 #: A feed that was not polled for this long is polled now for a new reader.
 RESTED = dt.timedelta(hours=1)
@@ -225,8 +226,10 @@ class SubscriptionGateway:
             raise NotFoundError(feed_id=feed_id)
         return token
 
-    def _leave(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
-        removed = self._subscriptions.remove(user_id, feed_id, session)
+    def _leave(
+        self, user_id: int, feed_id: int, session: Session, only_id: int | None = None
+    ) -> Subscription | None:
+        removed = self._subscriptions.remove(user_id, feed_id, session, only_id)
         if removed:
             self._feeds.change_subscriber_count(feed_id, 0 if removed.paused else -1, session)
         return removed
@@ -281,6 +284,8 @@ class SubscriptionGateway:
         """Return the people whose streams these are, and the user's relationships to them, by feed."""
         found = self._sight.find_streamers([s.feed_id for s in gone if s.person])
         ties = self._sight.find_relationships(user_id, found.values()) if found else {}
+        for whom in found.values():
+            self.finish_ended(user_id, whom)  # it must not end what is restored
         return {f: (whom, ties[whom.user_id]) for f, whom in found.items()}
 
     def _to_ask(
@@ -327,6 +332,32 @@ class SubscriptionGateway:
                 self._subscriptions.set_muted(user_id, mine.feed_id, tie.muted)
             kept.append(mine._replace(muted=tie.muted))
         return tuple(kept)
+
+    def finish_ended(self, user_id: int, whom: Profile) -> bool:
+        """Delete a user's subscription to a person who has ended it; return whether there was one.
+
+        Safe to repeat, also by a process that was frozen meanwhile: a later subscription stays.
+
+        Raises:
+            MovingError: the user is being moved.
+            CellError: the user's cell isn't responding.
+        """
+        decision = self._ties.find_decision(user_id, RelationshipKind.ENDED, whom.user_id)
+        if decision is None:
+            return False
+        with identity_map.bypass():
+            mine = self._subscriptions.find(user_id, whom.feed_id)
+        # While the decision is open, nobody subscribes. So what was read before is what has ended.
+        if not self._ties.is_open(decision):
+            return False
+
+        def end_subscription(session: Session) -> bool:
+            return mine is not None and bool(self._leave(user_id, whom.feed_id, session, only_id=mine.id))
+
+        has_ended = self._cells.run_in_transaction(user_id, end_subscription)
+        self.prevent_restore(user_id, whom.feed_id)
+        self._ties.remove_decision(decision)
+        return has_ended
 
     def prevent_restore(self, user_id: int, feed_id: int) -> None:
         """Delete the undos that could restore a user's ended subscription to a feed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -67,13 +68,15 @@ class AdminAccountMapper:
 
     @translate_errors
     def count_subscriptions(self, user_ids: Sequence[int]) -> dict[int, int]:
-        """Return how many subscriptions these accounts have; accounts without any are left out."""
+        """Return how many subscriptions these accounts have; those whose cell is down are left out."""
         count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
-        counts: dict[int, int] = {}
-        for subscriptions, people in self._subscriptions.group_by_people(user_ids):
+
+        def _read_cell(subscriptions: Collection[Doc], people: list[int]) -> dict[int, int]:
             found = subscriptions.aggregate([{"$match": {"user_id": {"$in": people}}}, count])
-            counts |= {doc["_id"]: doc["count"] for doc in found}
-        return counts
+            return dict.fromkeys(people, 0) | {doc["_id"]: doc["count"] for doc in found}
+
+        counts = self._subscriptions.read_groups(user_ids, _read_cell)
+        return dict(itertools.chain.from_iterable(one.items() for one in counts))
 
     @translate_errors
     def update(self, user_id: int, changes: dict[str, Any], session: Session) -> User | None:

@@ -166,15 +166,35 @@ class PeopleTable:
         """
         found = [read(self._home)]
         for cell in self._cells.names[1:]:
-            try:
-                store = self._cells.get_store(cell)
-                try:
-                    found.append(read(self._open(store.database)))
-                except errors.UNAVAILABLE as e:
-                    raise store.make_error(e) from e
-            except CellError:
-                _log.warning("cell_left_out", cell=cell, collection=self.name)
+            found += self._read_if_up(cell, read)
         return found
+
+    def read_groups(self, user_ids: Collection[int], read: Callable[[Table[Any], list[int]], T]) -> list[T]:
+        """Return the result of ``read`` for each store that holds documents of these people, with them.
+
+        Cells that aren't responding are left out.
+
+        Raises:
+            StoreError: the home store isn't responding.
+        """
+        if not self._cells.is_spread:
+            return [read(self._home, list(user_ids))]
+        found = list[T]()
+        for cell, places in self._cells.group_places(user_ids).items():
+            people = [place.user_id for place in places]
+            found += self._read_if_up(cell, functools.partial(_read_people, read, people))
+        return found
+
+    def _read_if_up(self, cell: str, read: Callable[[Table[Any]], T]) -> list[T]:
+        try:
+            store = self._cells.get_store(cell)
+            try:
+                return [read(self._open(store.database))]
+            except errors.UNAVAILABLE as e:
+                raise store.make_error(e) from e
+        except CellError:
+            _log.warning("cell_left_out", cell=cell, collection=self.name)
+            return []
 
     def group_by_people(self, user_ids: Collection[int]) -> Iterator[tuple[Table[Any], list[int]]]:
         """Yield each collection that holds documents of these people, with these people; only to read.
@@ -289,7 +309,7 @@ class Cells:
             return self.home.database
         place = self.find_place(user_id)
         if write and place.state is PlaceState.MIGRATING:
-            raise MovingError
+            raise MovingError(user_id=user_id)
         return self.get_store(place.cell).database
 
     def get_table(self, name: str, **options: Any) -> PeopleTable:
@@ -559,6 +579,10 @@ def _keep(kept: dict[int, tuple[Place, float]], places: Sequence[Place], now: fl
     if len(kept) + len(places) > KEPT_PLACES:
         kept.clear()
     kept |= {place.user_id: (place, now + KEPT_SECONDS) for place in places[:KEPT_PLACES]}
+
+
+def _read_people(read: Callable[[Table[Any], list[int]], T], user_ids: list[int], table: Table[Any]) -> T:
+    return read(table, user_ids)
 
 
 def _require_place(place: Place, cell: str) -> None:

@@ -168,6 +168,8 @@ INDEXES: dict[str, list[IndexModel]] = {
         # Relationships of a user to other people, and of other people to a user.
         IndexModel([("user_id", _UP), ("kind", _UP), ("to", _UP)], name="user_kind_to", unique=True),
         IndexModel([("to", _UP), ("kind", _UP), ("_id", _DOWN)], name="to_kind"),
+        # Decisions about subscriptions that aren't done yet.
+        IndexModel([("due", _UP)], name="due", sparse=True),
     ],
     "twins": [
         # The job that finds copies: by address key, and by the bands of near-same texts, newest first.

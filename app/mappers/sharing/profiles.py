@@ -8,6 +8,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bson import ObjectId
 from bson.int64 import Int64
 from pymongo.collection import Collection
 from pymongo.database import Database
@@ -18,7 +19,7 @@ from app.mappers.mongo.errors import translate_errors
 from app.mappers.mongo.store import BATCH, Doc, Part, Session, run_parts
 from app.models.accounts.user import get_avatar_version
 from app.models.discussion.comments import PersonSummary
-from app.models.sharing.sharing import Audience, Profile, RelationshipKind
+from app.models.sharing.sharing import Audience, FollowDecision, Profile, RelationshipKind
 from app.runtime import identity_map
 
 #: Relationships of one user that are read in a single query; users with more are queried pair by pair.
@@ -184,7 +185,7 @@ class ProfileMapper:
 
 
 class RelationshipMapper:
-    """Stores requests, mutes and blocks: ``{user_id, kind, to, at}``."""
+    """Stores requests, mutes, blocks and decisions that aren't done: ``{user_id, kind, to, at, due}``."""
 
     def __init__(self, database: Database[Doc]) -> None:
         self._ties: Collection[Doc] = database["ties"]
@@ -203,6 +204,80 @@ class RelationshipMapper:
         """Delete a relationship; return False if there is none."""
         key = {"user_id": user_id, "kind": kind.value, "to": to}
         return bool(self._ties.delete_one(key, session=session).deleted_count)
+
+    # -- decisions about subscriptions
+
+    @translate_errors
+    def end_follow(
+        self, user_id: int, to: int, now: dt.datetime, due: dt.datetime, session: Session | None = None
+    ) -> None:
+        """Store that a user doesn't follow a person anymore."""
+        key = {"user_id": Int64(user_id), "kind": RelationshipKind.ENDED.value, "to": Int64(to)}
+        self._ties.update_one(key, {"$setOnInsert": {"at": now, "due": due}}, upsert=True, session=session)
+
+    @translate_errors
+    def accept_request(self, user_id: int, to: int, due: dt.datetime) -> bool:
+        """Turn a follow request into one that was accepted; return False if there is none."""
+        try:
+            return self._change(user_id, RelationshipKind.REQUEST, RelationshipKind.ACCEPTED, to, due)
+        except DuplicateKeyError:  # accepted before, and not done yet
+            return self.remove(user_id, RelationshipKind.REQUEST, to)
+
+    @translate_errors
+    def reopen_request(self, user_id: int, to: int) -> bool:
+        """Undo :meth:`accept_request`; return False if it is done, or there is none."""
+        try:
+            return self._change(user_id, RelationshipKind.ACCEPTED, RelationshipKind.REQUEST, to, None)
+        except DuplicateKeyError:  # asked again meanwhile
+            return self.remove(user_id, RelationshipKind.ACCEPTED, to)
+
+    @translate_errors
+    def withdraw_accepted(self, user_id: int, to: int, due: dt.datetime) -> bool:
+        """Let a user not follow a person who has accepted them; return False if nothing was accepted."""
+        try:
+            return self._change(user_id, RelationshipKind.ACCEPTED, RelationshipKind.ENDED, to, due)
+        except DuplicateKeyError:
+            return self.remove(user_id, RelationshipKind.ACCEPTED, to)
+
+    def _change(
+        self, user_id: int, old: RelationshipKind, new: RelationshipKind, to: int, due: dt.datetime | None
+    ) -> bool:
+        update: Doc = {"$set": {"kind": new.value}}
+        if due is None:
+            update["$unset"] = {"due": ""}
+        else:
+            update["$set"]["due"] = due
+        query = {"user_id": user_id, "kind": old.value, "to": to}
+        return bool(self._ties.update_one(query, update).matched_count)
+
+    @translate_errors
+    def find_decision(self, user_id: int, kind: RelationshipKind, to: int) -> FollowDecision | None:
+        """Return a decision about a user's subscription to a person, as it is now."""
+        doc = self._ties.find_one({"user_id": user_id, "kind": kind.value, "to": to})
+        return _decision(doc) if doc else None
+
+    @translate_errors
+    def is_open(self, decision: FollowDecision) -> bool:
+        """Return whether a decision still holds and isn't done, as it is now."""
+        query = {"_id": ObjectId(decision.key), "kind": decision.kind.value}
+        return self._ties.find_one(query, {"_id": 1}) is not None
+
+    @translate_errors
+    def list_decisions(self, limit: int, now: dt.datetime) -> list[FollowDecision]:
+        """Return the decisions that are due, those first that have waited longest."""
+        found = self._ties.find({"due": {"$lte": now}}).sort("due").limit(limit).hint("due")
+        return list(map(_decision, found))
+
+    @translate_errors
+    def remove_decision(self, decision: FollowDecision) -> None:
+        """Delete a decision that is done, unless another one has taken its place."""
+        self._ties.delete_one({"_id": ObjectId(decision.key), "kind": decision.kind.value})
+
+    @translate_errors
+    def postpone_decision(self, decision: FollowDecision, due: dt.datetime) -> None:
+        """Let a decision wait until a time."""
+        query = {"_id": ObjectId(decision.key), "kind": decision.kind.value}
+        self._ties.update_one(query, {"$set": {"due": due}})
 
     @translate_errors
     def find_between(self, user_id: int, other_ids: Sequence[int]) -> set[tuple[int, RelationshipKind, int]]:
@@ -265,6 +340,10 @@ class RelationshipMapper:
             return [d["user_id"] for d in found.hint("to_kind").limit(limit)]
 
         return list(identity_map.find_once("ties", "initiators", (to, kind, limit), _fetch))
+
+
+def _decision(doc: Doc) -> FollowDecision:
+    return FollowDecision(str(doc["_id"]), doc["user_id"], RelationshipKind(doc["kind"]), doc["to"])
 
 
 def _face(user_id: int, user: Doc, doc: Doc | None) -> PersonSummary:

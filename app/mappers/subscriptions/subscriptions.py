@@ -190,15 +190,23 @@ class SubscriptionMapper:
 
     @translate_errors
     def count_common(self, user_ids: Sequence[int], feed_ids: Sequence[int]) -> dict[int, int]:
-        """Return how many of these feeds each user subscribes to; users with none are left out."""
+        """Return how many of these feeds each user subscribes to.
+
+        Users with none are left out, and those whose cell isn't responding.
+        """
         count = {"$group": {"_id": "$user_id", "count": {"$sum": 1}}}
-        counts: dict[int, int] = {}
-        for subscriptions, found in self._subscriptions.group_by_people(user_ids):
+
+        def _read_cell(subscriptions: Collection[Doc], found: list[int]) -> dict[int, int]:
             # Nobody learns that someone reads a feed that they keep private.
             query = {"user_id": {"$in": found}, "feed_id": {"$in": list(feed_ids)}, "private": None}
             rows = subscriptions.aggregate([{"$match": query}, count], hint="user_feed")
-            counts |= {d["_id"]: d["count"] for d in rows}
-        return counts
+            return {d["_id"]: d["count"] for d in rows}
+
+        return dict(
+            itertools.chain.from_iterable(
+                counts.items() for counts in self._subscriptions.read_groups(user_ids, _read_cell)
+            )
+        )
 
     @translate_errors
     def set_muted(self, user_id: int, feed_id: int, muted: bool) -> bool:
@@ -514,9 +522,17 @@ class SubscriptionMapper:
         )
 
     @translate_errors
-    def remove(self, user_id: int, feed_id: int, session: Session) -> Subscription | None:
-        """Delete a subscription and return it as it was; None: there is no such subscription."""
+    def remove(
+        self, user_id: int, feed_id: int, session: Session, only_id: int | None = None
+    ) -> Subscription | None:
+        """Delete a subscription and return it as it was; None: there is no such subscription.
+
+        Args:
+            only_id: its id; another subscription to the same feed stays.
+        """
         query = {"user_id": user_id, "feed_id": feed_id}
+        if only_id is not None:
+            query["_id"] = only_id
         doc = self._raw.get(user_id, session).find_one_and_delete(query, session=session)
         return raw_read_states.decode_subscription(bytes(doc.raw)) if doc else None
 

@@ -10,12 +10,15 @@ from app.models.accounts.user import User
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccountRow:
-    """An account; ``seen`` is the last use of any live session, None without one."""
+    """An account; ``seen`` is the last use of any live session, None without one.
+
+    ``subscriptions`` is None while their cell isn't responding.
+    """
 
     user: User
     seen: dt.datetime | None
     sessions: int
-    subscriptions: int
+    subscriptions: int | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

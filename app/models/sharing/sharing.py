@@ -54,11 +54,37 @@ STRANGER = Relationship()
 
 
 class RelationshipKind(enum.StrEnum):
-    """A stored relationship to another person; following is stored as a subscription."""
+    """A stored relationship to another person; following is stored as a subscription.
+
+    The last two are decisions of the other person about that subscription. They hold at once, and are deleted
+    when the subscription is as they say: its cell may not be responding when they are made.
+    """
 
     REQUEST = "request"
     MUTE = "mute"
     BLOCK = "block"
+    ACCEPTED = "accepted"
+    ENDED = "ended"
+
+
+#: The relationships that stay until someone changes them.
+LASTING = (RelationshipKind.REQUEST, RelationshipKind.MUTE, RelationshipKind.BLOCK)
+
+
+class FollowDecision(NamedTuple):
+    """What a person has decided about someone's subscription to them, while it isn't done yet.
+
+    Attributes:
+        key: names the decision.
+        user_id: the one who follows, or no longer.
+        kind: ACCEPTED or ENDED.
+        to: the person who decided.
+    """
+
+    key: str
+    user_id: int
+    kind: RelationshipKind
+    to: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,7 +204,8 @@ class FollowingService:
         """
         require_permission(actor, Permission.SUBSCRIPTION_EDIT)
         whom = self._profiles.get_by_name(handle)
-        token = self._follows.unfollow(actor.user_id, whom, clock.now() + self._undo_ttl)
+        now = clock.now()
+        token = self._follows.unfollow(actor.user_id, whom, now, now + self._undo_ttl)
         if token is None:
             self.get_person(actor, handle)
         if token:

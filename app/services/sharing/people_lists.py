@@ -129,10 +129,12 @@ class PeopleListService:
 
     def _followers(self, actor: Actor | None, recipient: Profile, after: int, *, all: bool) -> Contacts:
         found = self._follows.list_followers(recipient, after, ROWS + 1)
-        people = self._contacts(actor, [user_id for _, user_id in found[:ROWS]], all=all)
+        removed = set(self._follows.list_removed_followers(recipient.user_id, ROWS))
+        shown = [user_id for _, user_id in found[:ROWS] if user_id not in removed]
+        people = self._contacts(actor, shown, all=all)
         total = self._follows.count_followers([recipient]).get(recipient.user_id, 0)
         end = found[ROWS - 1][0] if len(found) > ROWS else None
-        return Contacts(people, end, total, recipient, hidden=len(found[:ROWS]) - len(people))
+        return Contacts(people, end, total, recipient, hidden=len(shown) - len(people))
 
     def _following(self, actor: Actor | None, user_id: int, after: int, *, all: bool) -> Contacts:
         owners = self._profiles.find_owners([s.feed_id for s in self._follows.find_followed(user_id)])

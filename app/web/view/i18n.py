@@ -28,7 +28,7 @@ from app.models.sharing.sharing import ShareVisibility
 from app.runtime import translations
 from app.runtime.translations import FOLDER, LANGUAGES, PSEUDO, pseudolocalise_text
 from app.web import problems
-from app.web.context import find_user
+from app.web.context import find_user, get_services
 from app.web.view.templates import ISOLATE
 
 __all__ = ["FOLDER", "LANGUAGES", "PSEUDO", "pseudolocalise_text"]
@@ -207,7 +207,17 @@ def translate_error(error: EventrError) -> str:
         name: format_integer(value) if name in _LIMITS and isinstance(value, int) else value
         for name, value in error.ids.items()
     }
-    return fill_placeholders(gettext(error.sentence), values)
+    return fill_placeholders(gettext(_choose_sentence(error)), values)
+
+
+def _choose_sentence(error: EventrError) -> str:
+    """Return the sentence of an error; "your data" is only for those whose data it is."""
+    if not error.others or not has_request_context():
+        return error.sentence
+    caller, user = g.get("caller"), find_user()
+    actor = caller.actor if caller is not None else user.actor if user is not None else None
+    is_own = get_services().cell_upkeep.is_own_outage(actor.user_id if actor else None, error)
+    return error.sentence if is_own else error.others
 
 
 def translate_feed_error(word: str) -> str:
