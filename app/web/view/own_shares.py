@@ -1,4 +1,4 @@
-"""What a row of your own shares says of it: who can see it, and its re-shares, likes and comments."""
+"""What a row of your own shares says of it: its audience, re-shares, likes and comments."""
 
 from __future__ import annotations
 
