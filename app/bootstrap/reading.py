@@ -64,6 +64,7 @@ class ReadingServices(EntryServices, NotificationServices, MediaServices):
             tags=g.tags,
             entry_search=self.finder,
             grouping=g.grouping,
+            full_texts=g.full_texts,
             stories=self.stories,
             mass_marks=self.mass_marks,
             changes=g.changes,

@@ -668,6 +668,7 @@ class Gateways:
             keys=m.entry_keys,
             shares=m.shares,
             likes=m.likes,
+            full_texts=self.full_texts,
         )
         self.indexing = IndexingGateway(store, m.entries, self.stories, max_text=settings.search_text)
         self.standby = StandbyGateway(store, m.entries, max_text=settings.search_text)
@@ -747,6 +748,7 @@ class Gateways:
             recent_reads=self.recent_reads,
             rules=self.rules,
             saved_pages=self.saved_pages,
+            full_texts=self.full_texts,
             statistics=self.statistics,
             entry_notes=self.notes,
             targets=m.targets,

@@ -21,6 +21,7 @@ from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.notifications.notifications import NotificationGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.recent_reads import RecentReadGateway
 from app.gateways.reading.rules import RuleGateway
@@ -103,6 +104,7 @@ class PersonalDataGateway:
         recent_reads: RecentReadGateway,
         rules: RuleGateway,
         saved_pages: SavedPageGateway,
+        full_texts: FullTextGateway,
         statistics: StatisticsGateway,
         entry_notes: NoteGateway,
         followed_lists: FollowedListGateway,
@@ -118,7 +120,7 @@ class PersonalDataGateway:
         self._secrets = secrets
         self._files, self._blobs, self._recent_reads = files, blobs, recent_reads
         self._rules, self._saved_pages, self._entry_notes = rules, saved_pages, entry_notes
-        self._targets = targets
+        self._targets, self._full_texts = targets, full_texts
         self._statistics, self._lists = statistics, followed_lists
 
     def build_account(self, user: User) -> Row:
@@ -195,11 +197,12 @@ class PersonalDataGateway:
 
     def _kept(self, user_id: int, time: str, also: Callable[[MarkRecord], Row]) -> Iterator[Row]:
         names = {tag.id: tag.name for tag in self._tags.find_by_user(user_id)}
-        mine = set(self._subscriptions.find_feed_ids(user_id))
+        mine = {one.feed_id: one for one in self._subscriptions.find_by_user(user_id)}
         for marks in self._marks(user_id, time):
             entries = self._entries.find_with_bodies(
                 user_id, [EntryKey(m.entry_id, m.feed_id, 0, 0) for m in marks]
             )
+            full = self._full_texts.find_always(user_id, entries.values(), mine)
             cards = self._feeds.find_cards(list({m.feed_id for m in marks}))
             for mark in marks:
                 # Entries that are gone or hidden from the user are left out.
@@ -213,7 +216,7 @@ class PersonalDataGateway:
                     **also(mark),
                     "tags": [names[t] for t in mark.tags if t in names],
                     "feed": _feed(cards.get(mark.feed_id), mark.feed_id in mine),
-                    "html": entry.content or entry.summary,
+                    "html": full.get(entry.id) or entry.content or entry.summary,
                 }
 
     def _marks(self, user_id: int, time: str) -> Iterator[list[MarkRecord]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from app import clock
@@ -31,6 +32,8 @@ from app.models.reading.full_text import (
 )
 from app.models.reading.text_rules import list_hosts
 from app.models.sharing.sharing import Origin
+from app.models.subscriptions.subscription import Subscription
+from app.models.subscriptions.text_choice import is_always_full
 
 #: Time until a page is fetched again after a failure.
 RETRY: Final = dt.timedelta(hours=1)
@@ -161,13 +164,38 @@ class FullTextGateway:
 
         return self._store.run_in_transaction(write_text)
 
+    def find_always(
+        self, user_id: int, entries: Iterable[Entry], subscriptions: Mapping[int, Subscription]
+    ) -> dict[int, str]:
+        """Return the HTML that a reader gets instead of the feeds' texts, by entry id.
+
+        These are the full texts of pages that say more than their feed, if the reader's subscription asks for
+        full texts. They are for this reader alone: what others see of a list or a share has the feeds' texts.
+
+        Args:
+            entries: with their bodies.
+            subscriptions: those of the reader that were just read, by feed. Of shares with a full text, those
+                to the feeds of the shared entries are read here, all at once.
+        """
+        stored = [e for e in entries if e.full and e.full.html and not e.lost]
+        missing = {e.source_id for e in stored if e.of} - subscriptions.keys()
+        if missing:
+            found = self._subscriptions.find_by_user(user_id, sorted(missing))
+            subscriptions = {**subscriptions, **{one.feed_id: one for one in found}}
+        wanted = [entry for entry in stored if is_always_full(entry, subscriptions)]
+        return {entry.id: full.html for entry in wanted if (full := self.clean(entry)) and full.html}
+
     def clean(self, entry: Entry) -> FullText | None:
-        """Return the text of an entry's page, cleaned again after a change of the sanitizer (H03)."""
+        """Return the text of an entry's page, cleaned again after a change of the sanitizer (H03).
+
+        That of a share is stored with the shared entry.
+        """
         full = entry.full
         if full is None or not full.html or full.cleaned_by == SANITIZER_VERSION:
             return full
         stored = entry_bodies.Body(full.html, "", "", full.raw, full.cleaned_by)
         body = entry_bodies.reclean_body(stored, self._sanitize)
         fresh = FullText(full.at, body.content, body.raw, body.cleaned_by, title=full.title)
-        self._entries.store_full(entry, fresh)
+        of = entry.of or Origin(entry.id, entry.feed_id)
+        self._entries.store_full(dataclasses.replace(entry, id=of.entry_id, feed_id=of.feed_id), fresh)
         return fresh

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.streams import Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
 from app.gateways.sharing.visibility import VisibilityGateway
@@ -35,10 +36,11 @@ class SyncItemGateway:
         keys: EntryKeyMapper,
         shares: ShareMapper,
         likes: LikeMapper,
+        full_texts: FullTextGateway,
     ) -> None:
         self._entries, self._streams, self._subscriptions = entries, streams, subscriptions
         self._tags, self._sight, self._keys = tags, visibility, keys
-        self._shares, self._likes = shares, likes
+        self._shares, self._likes, self._full_texts = shares, likes, full_texts
 
     def find_keys(self, user_id: int, entry_ids: Sequence[int]) -> list[EntryKey]:
         """Return the keys of entries in the user's feeds, of marked entries, and of visible shares."""
@@ -83,6 +85,7 @@ class SyncItemGateway:
         own = [share.id for share in shares.values() if share.user_id == user_id]
         likers = {i: [user_id] for i in liked} | (self._likes.find_likers(own, LIKERS) if own else {})
         labels = _labels(sources, folders)
+        full = self._full_texts.find_always(user_id, found.values(), sources.subscriptions)
         items = []
         for key in keys:
             entry = found.get(key.id)
@@ -107,6 +110,7 @@ class SyncItemGateway:
                     via=tuple(names.get(i) for i in reversed(share.path)) if share else (),
                     person=card.owner if card else None,
                     likers=tuple(likers.get(key.id, ())),
+                    full=full.get(key.id, ""),
                 )
             )
         return items

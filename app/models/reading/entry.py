@@ -124,6 +124,11 @@ class Entry:
     brought: bool = False
 
     @property
+    def source_id(self) -> int:
+        """The feed that its text comes from: of a share, that of the shared entry."""
+        return self.of.feed_id if self.of and not self.lost else self.feed_id
+
+    @property
     def longest(self) -> str:
         """The HTML of its page, if that is known and longer than the feed's, else the feed's."""
         own, page = self.content or self.summary, self.full.html if self.full else ""
@@ -131,11 +136,15 @@ class Entry:
 
     @property
     def pictures(self) -> tuple[Enclosure, ...]:
-        """The pictures to show besides the text: most news, photo blogs and Mastodon posts have some.
+        """The pictures to show besides the feed's text: see :meth:`list_pictures`."""
+        return self.list_pictures(self.content or self.summary)
+
+    def list_pictures(self, shown: str) -> tuple[Enclosure, ...]:
+        """Return the pictures to show besides a text: most news, photo blogs and Mastodon posts have some.
 
         Empty if the text has pictures: feeds list the same ones again, in other sizes.
         """
-        if has_picture(self.content or self.summary):
+        if has_picture(shown):
             return ()
         found = [file for file in self.enclosures if file.is_picture]
         if not found and self.image:

@@ -251,8 +251,9 @@ class EntryRow:
     """One row of a list; ``read`` is the current state, not that of the snapshot.
 
     ``markable``: its feed is one of the user's; other rows can't be marked read or unread.
-    ``html`` is its sanitized text if texts were requested; None: too long for a list, or not requested.
-    ``pictures`` and ``enclosures`` come with ``html``.
+    ``html`` is its feed's sanitized text if texts were requested; None: too long for a list, or not
+    requested. ``full`` is the text of its page, which its reader always gets instead of the feed's; None: too
+    long for a list; empty: the reader gets the feed's. ``pictures`` and ``enclosures`` come with the texts.
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
     ``original``: its title opens the page at its site. ``highlighted``: by one of the user's rules, of which
@@ -278,6 +279,7 @@ class EntryRow:
     image: str | None
     tags: tuple[Tag, ...] = ()
     html: str | None = None
+    full: str | None = ""
     pictures: tuple[Enclosure, ...] = ()
     enclosures: tuple[Enclosure, ...] = ()
     sharers: tuple[Sharer, ...] = ()
@@ -292,6 +294,11 @@ class EntryRow:
     copies: tuple[Copy, ...] = ()
     noted: NotePreview | None = None
     source: RowSource | None = None
+
+    @property
+    def shown_html(self) -> str | None:
+        """The text for its reader, never for others; None: too long for a list, or not requested."""
+        return self.html if self.full == "" else self.full
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -397,6 +404,11 @@ class Article:
     def shown_full(self) -> str:
         """The HTML to show instead of the feed's text; empty: show the feed's."""
         return self.full.html if self.wants_full and self.full else ""
+
+    @property
+    def pictures(self) -> tuple[Enclosure, ...]:
+        """The pictures to show besides the text."""
+        return self.entry.list_pictures(self.shown_full) if self.shown_full else self.entry.pictures
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ class SyncItem:
             None for shares that the user may not see.
         person: the user id of the stream's owner, if it is a person's stream.
         likers: for a share, some of the people who like it.
+        full: HTML of the entry's page, which the user always gets instead of the feed's; empty: the feed's.
     """
 
     entry: Entry
@@ -130,6 +131,7 @@ class SyncItem:
     via: tuple[Sharer | None, ...] = ()
     person: int | None = None
     likers: tuple[int, ...] = ()
+    full: str = ""
 
 
 class UnreadCounts(NamedTuple):

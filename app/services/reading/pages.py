@@ -7,6 +7,7 @@ import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.grouping import GroupingGateway, Matcher, ShareGroups, is_shown
 from app.gateways.reading.streams import KeyPage, Sources, StreamGateway
 from app.gateways.reading.tags import TagGateway
@@ -102,11 +103,12 @@ class PageMaker:
         tags: TagGateway,
         entry_search: EntrySearch,
         grouping: GroupingGateway,
+        full_texts: FullTextGateway,
         whole_max: int,
     ) -> None:
         self._subscriptions, self._entries, self._streams = subscriptions, entries, streams
         self._tags, self._finder, self._gathering = tags, entry_search, grouping
-        self._whole_max = whole_max
+        self._full_texts, self._whole_max = full_texts, whole_max
 
     def make(
         self,
@@ -261,6 +263,7 @@ class PageMaker:
         origins = self._find_origins(user_id, rows) if snapshot.ref.is_own else {}
         # Other orders have a border too, but no heading at it.
         late = {key.id for key in rows.gathered.late.unread}
+        full = self._find_full(user_id, rows.found.values(), sources) if with_bodies else {}
         shown, split = [], page.split if snapshot.sort is Sort.UNREAD_ON_TOP else None
         for place, key in enumerate(page.keys):
             known = kept_ones or key.feed_id in sources.subscriptions
@@ -278,7 +281,7 @@ class PageMaker:
                     row = dataclasses.replace(row, source=origin)
                 if snapshot.ref.kind is StreamKind.RECENT:
                     row = dataclasses.replace(row, read_at=key.time)
-                shown.append(self._with_text(row, entry) if with_bodies else row)
+                shown.append(self._with_text(row, entry, full.get(entry.id, "")) if with_bodies else row)
             elif split is not None and page.split is not None and place < page.split:
                 split -= 1
         cursor = str(page.cursor) if page.cursor else None
@@ -320,13 +323,24 @@ class PageMaker:
         mine = self._subscriptions.find_by_user(user_id, [entry.feed_id])
         sources = self._streams.load_sources(mine, extra_feed_ids=[entry.feed_id])
         row = build_row(entry, sources, article.starred, tuple(article.tags), tuple(article.sharers))
-        return self._with_text(row, entry) if with_bodies else row
-
-    def _with_text(self, row: EntryRow, entry: Entry) -> EntryRow:
-        html = entry.content or entry.summary
-        if len(html) > self._whole_max:
+        if not with_bodies:
             return row
-        return dataclasses.replace(row, html=html, pictures=entry.pictures, enclosures=entry.enclosures)
+        full = self._find_full(user_id, [entry], sources)
+        return self._with_text(row, entry, full.get(entry.id, ""))
+
+    def _find_full(self, user_id: int, entries: Iterable[Entry], sources: Sources) -> dict[int, str]:
+        return self._full_texts.find_always(user_id, entries, sources.subscriptions)
+
+    def _with_text(self, row: EntryRow, entry: Entry, full: str) -> EntryRow:
+        """Return a row with its feed's text and the full text for its reader, unless they are too long."""
+        html = entry.content or entry.summary
+        return dataclasses.replace(
+            row,
+            html=html if len(html) <= self._whole_max else None,
+            full=full if len(full) <= self._whole_max else None,
+            pictures=entry.list_pictures(full or html),
+            enclosures=entry.enclosures,
+        )
 
 
 def _with_copies(

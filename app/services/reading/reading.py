@@ -13,6 +13,7 @@ from app.gateways.accounts.accounts import AccountGateway
 from app.gateways.feeds.feeds import FeedGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.full_texts import FullTextGateway
 from app.gateways.reading.grouping import GroupingGateway, is_shown
 from app.gateways.reading.hiding import HidingGateway
 from app.gateways.reading.notes import NoteGateway
@@ -48,6 +49,7 @@ from app.models.reading.targets import Occasion
 from app.models.reading.today import list_sections
 from app.models.subscriptions.muting import exclude_muted, is_followed_person, is_in_mixed_lists
 from app.models.subscriptions.subscription import Subscription
+from app.models.subscriptions.text_choice import is_always_full
 from app.models.subscriptions.tree_order import TreeOrder
 from app.ports import EventPort
 from app.services.access import require_permission
@@ -95,6 +97,7 @@ class ReadingService:
         tags: TagGateway,
         entry_search: EntrySearch,
         grouping: GroupingGateway,
+        full_texts: FullTextGateway,
         stories: StoryService,
         mass_marks: MassMarks,
         changes: ChangeGateway,
@@ -128,6 +131,7 @@ class ReadingService:
             tags=tags,
             entry_search=entry_search,
             grouping=grouping,
+            full_texts=full_texts,
             whole_max=whole_max,
         )
         self._mass_marks, self._stories = mass_marks, stories
@@ -376,7 +380,7 @@ class ReadingService:
         """
         require_permission(actor, Permission.ENTRY_READ)
         entry = self._entries.get(actor.user_id, check_id(entry_id, "entry_id"), with_sharers=actor.social)
-        source = entry.of.feed_id if entry.of and not entry.lost else entry.feed_id
+        source = entry.source_id
         root = entry.of.entry_id if entry.of else entry.id
         choice = self._stories.get_choice(actor.user_id)
         story = self._stories.find_story(root, choice)
@@ -414,7 +418,7 @@ class ReadingService:
             if any(m.noted for m in marks.values())
             else None,
             saved=card is not None and card.saved and source in sources.subscriptions,
-            always_full=source in sources.subscriptions and sources.subscriptions[source].full_text,
+            always_full=is_always_full(entry, sources.subscriptions),
             copies=copies,
             is_apart=is_apart,
             is_hidden=(mine_here := sources.subscriptions.get(entry.feed_id)) is not None

@@ -84,8 +84,8 @@ def collect_rows(rows: Iterable[EntryRow], *, thumbs: bool) -> None:
     for row in rows:
         if thumbs and row.image and get_choice() == PROXY:
             wanted.append(WantedPicture(row.image, row.url, row.feed_url, row.id))
-        if row.html:
-            urls = [*list_pictures(row.html), *(file.url for file in row.pictures)]
+        if row.shown_html:
+            urls = [*list_pictures(row.shown_html), *(file.url for file in row.pictures)]
             # The still picture of a player.
             urls += [row.image] if row.image and row.enclosures else []
             wanted += [WantedPicture(url, row.url, row.feed_url, row.id) for url in urls]

@@ -185,13 +185,14 @@ def list_categories(found: SyncItem) -> list[str]:
 
 
 def render_content(found: SyncItem) -> str:
-    """Return an item's HTML; a share's begins with its chain and the sharer's note.
+    """Return an item's HTML, as its reader wants it; a share's begins with its chain and the sharer's note.
 
     Pictures that are attached to the entry come first, since apps show no attachments.
     """
     entry = found.entry
-    text = scope_anchors(entry.content or entry.summary, entry.id)
-    body = sign_pictures("".join(map(_picture, entry.pictures)) + text, entry.url)
+    shown = found.full or entry.content or entry.summary
+    text = scope_anchors(shown, entry.id)
+    body = sign_pictures("".join(map(_picture, entry.list_pictures(shown))) + text, entry.url)
     if found.by is None and found.entry.lost is None:
         return body
     head = _way(found)

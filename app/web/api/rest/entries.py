@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime as dt
 from typing import Annotated, Literal
 
@@ -52,11 +53,13 @@ class SiteComments(Shape, frozen=True):
 
 
 class Entry(Shape, frozen=True):
-    """An entry with its full text.
+    """An entry with its text.
 
-    `html`: sanitized, with absolute addresses. `share`: your own share of the entry. `of`: for a share, the
-    entry that was shared. `lost`: why that entry can't be shown. `copies`: the same article in your other
-    feeds; `apart`: you keep them in rows of their own. `hidden`: lists leave the entry out.
+    `html`: sanitized, with absolute addresses. `full_text`: that is the text of the entry's page instead of
+    the feed's, because your subscription has `full_text` and the page says more. `share`: your own share of
+    the entry. `of`: for a share, the entry that was shared. `lost`: why that entry can't be shown. `copies`:
+    the same article in your other feeds; `apart`: you keep them in rows of their own. `hidden`: lists leave
+    the entry out.
     """
 
     id: Id
@@ -70,6 +73,7 @@ class Entry(Shape, frozen=True):
     published: dt.datetime | None
     updated: dt.datetime | None
     html: str
+    full_text: bool
     image: str | None
     categories: tuple[str, ...]
     files: tuple[File, ...]
@@ -161,6 +165,7 @@ add_example(
         published=_AT,
         updated=None,
         html="<p>Nothing happened.</p>",
+        full_text=False,
         image=None,
         categories=("days",),
         files=(),
@@ -190,6 +195,9 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
     """Doesn't mark the entry as read."""
     found = get_services().reading.get_article(actor, entry_id)
     entry = found.entry
+    full = get_services().full_texts.find(actor, entry) if found.always_full else None
+    found = dataclasses.replace(found, wants_full=found.always_full, full=full)
+    html = found.shown_full or entry.content or entry.summary
     return Entry(
         id=entry.id,
         feed_id=entry.feed_id,
@@ -201,7 +209,8 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         at=entry.at,
         published=entry.published,
         updated=entry.updated,
-        html=sign_pictures(scope_anchors(entry.content or entry.summary, entry.id), entry.url),
+        html=sign_pictures(scope_anchors(html, entry.id), entry.url),
+        full_text=bool(found.shown_full),
         image=sign_picture(entry.image, entry.url),
         categories=entry.categories,
         files=tuple(

@@ -80,9 +80,11 @@ class Copy(Shape, frozen=True):
 class EntrySummary(Shape, frozen=True):
     """An entry as shown in a list.
 
-    `html`: sanitized full text, if `whole` was requested; null if the text is too long for a list. `at`: the
-    time that lists are sorted by. `lost`: why the shared entry can't be shown. `copies`: the same article in
-    your other feeds; they have no rows of their own here, also in search results, and marks reach all.
+    `html`: its sanitized text, if `whole` was requested; null if the text is too long for a list.
+    `full_text`: that is the text of the entry's page instead of the feed's, because your subscription has
+    `full_text`. `at`: the time that lists are sorted by. `lost`: why the shared entry can't be shown.
+    `copies`: the same article in your other feeds; they have no rows of their own here, also in search
+    results, and marks reach all.
     """
 
     id: Id
@@ -100,6 +102,7 @@ class EntrySummary(Shape, frozen=True):
     tags: tuple[Label, ...]
     shared_by: tuple[Sharer, ...]
     html: str | None
+    full_text: bool
     lost: str | None
     copies: tuple[Copy, ...]
 
@@ -124,7 +127,7 @@ class EntryQuery(Query, frozen=True):
     q: Words = ""
     sort: Sort = Sort.NEWEST
     show: Show = Show.ALL
-    whole: Annotated[bool, Meta(description="Include the full texts.")] = False
+    whole: Annotated[bool, Meta(description="Include the texts.")] = False
     limit: Limit = 50
     cursor: Opaque = ""
 
@@ -193,6 +196,7 @@ _ROW = add_example(
         tags=(),
         shared_by=(_SHARER,),
         html=None,
+        full_text=False,
         lost=None,
         copies=(_COPY,),
     )
@@ -263,6 +267,7 @@ def _unpacked(text: str) -> tuple[str | None, str | None]:
 
 
 def _row(row: EntryRow) -> EntrySummary:
+    html = row.shown_html
     return EntrySummary(
         id=row.id,
         feed_id=row.feed_id,
@@ -278,7 +283,8 @@ def _row(row: EntryRow) -> EntrySummary:
         image=sign_picture(row.image, row.url),
         tags=tuple(Label(id=t.id, name=t.name) for t in row.tags),
         shared_by=tuple(map(build_sharer, row.sharers)),
-        html=row.html if row.html is None else sign_pictures(row.html, row.url),
+        html=html if html is None else sign_pictures(html, row.url),
+        full_text=row.full != "",
         lost=row.lost.value if row.lost else None,
         copies=build_copies(row.copies),
     )
