@@ -18,8 +18,16 @@ from app.models.reading.anchors import scope_anchors
 from app.models.reading.stream import Article
 from app.models.reading.tag import make_tag_key
 from app.services.reading.full_texts import describe_failure
-from app.web.api.rest.shapes import ENTRY, FEED, TAG, UNSET, Body, Id, Shape, UnsetType
-from app.web.api.rest.streams import Copy, Label, Sharer, build_copies, build_sharer
+from app.web.api.rest.shapes import ENTRY, FEED, RULE, TAG, UNSET, Body, Id, Shape, UnsetType
+from app.web.api.rest.streams import (
+    Copy,
+    HighlightRule,
+    Label,
+    Sharer,
+    build_copies,
+    build_highlighter,
+    build_sharer,
+)
 from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services
 from app.web.view.pictures import sign_files, sign_picture, sign_pictures
@@ -59,7 +67,7 @@ class Entry(Shape, frozen=True):
     the feed's, because your subscription has `full_text` and the page says more. `share`: your own share of
     the entry. `of`: for a share, the entry that was shared. `lost`: why that entry can't be shown. `copies`:
     the same article in your other feeds; `apart`: you keep them in rows of their own. `hidden`: lists leave
-    the entry out.
+    the entry out. `highlighted`: by one of your rules, `highlighted_by`, if it is known.
     """
 
     id: Id
@@ -89,6 +97,8 @@ class Entry(Shape, frozen=True):
     copies: tuple[Copy, ...]
     apart: bool
     hidden: bool
+    highlighted: bool
+    highlighted_by: HighlightRule | None
 
 
 class EntryChange(Body, frozen=True):
@@ -181,6 +191,8 @@ add_example(
         copies=(Copy(id=ENTRY + 1, feed_id=FEED + 1, feed_title="planet"),),
         apart=False,
         hidden=False,
+        highlighted=True,
+        highlighted_by=HighlightRule(id=RULE, name="Chess"),
     )
 )
 add_example(FullText(html="<p>Nothing happened, at length.</p>", wait=False, error=None, message=None))
@@ -197,6 +209,7 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
     entry = found.entry
     full = get_services().full_texts.find(actor, entry) if found.always_full else None
     found = dataclasses.replace(found, wants_full=found.always_full, full=full)
+    rules = get_services().rules.find_highlighters(actor, (), found)
     html = found.shown_full or entry.content or entry.summary
     return Entry(
         id=entry.id,
@@ -230,6 +243,8 @@ def get_entry(actor: Actor, entry_id: int) -> Entry:
         copies=build_copies(found.copies),
         apart=found.is_apart,
         hidden=found.is_hidden,
+        highlighted=found.highlighted,
+        highlighted_by=build_highlighter(found.highlighter, rules),
     )
 
 

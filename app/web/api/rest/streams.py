@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -14,6 +14,7 @@ from app.errors import InvalidError
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Scope
 from app.models.reading.history import ActionKind, HistoryCursor
+from app.models.reading.rules import Rule
 from app.models.reading.search import QUERY_MAX, normalise_query
 from app.models.reading.story import Copy as StoredCopy
 from app.models.reading.stream import EntryRow, Show, Sort, StreamKind, StreamQuery, StreamRef
@@ -23,6 +24,7 @@ from app.web.api.rest.shapes import (
     ENTRY,
     FEED,
     PERSON,
+    RULE,
     SHARE,
     SNAPSHOT,
     UNDO,
@@ -77,6 +79,13 @@ class Copy(Shape, frozen=True):
     feed_title: str
 
 
+class HighlightRule(Shape, frozen=True):
+    """The rule that highlighted an entry. `name`: null if you have deleted the rule."""
+
+    id: Id
+    name: str | None
+
+
 class EntrySummary(Shape, frozen=True):
     """An entry as shown in a list.
 
@@ -84,7 +93,7 @@ class EntrySummary(Shape, frozen=True):
     `full_text`: that is the text of the entry's page instead of the feed's, because your subscription has
     `full_text`. `at`: the time that lists are sorted by. `lost`: why the shared entry can't be shown.
     `copies`: the same article in your other feeds; they have no rows of their own here, also in search
-    results, and marks reach all.
+    results, and marks reach all. `highlighted`: by one of your rules, `highlighted_by`, if it is known.
     """
 
     id: Id
@@ -105,6 +114,8 @@ class EntrySummary(Shape, frozen=True):
     full_text: bool
     lost: str | None
     copies: tuple[Copy, ...]
+    highlighted: bool
+    highlighted_by: HighlightRule | None
 
 
 class EntryPage(Shape, frozen=True):
@@ -179,6 +190,7 @@ class History(Shape, frozen=True):
 _AT = dt.datetime(2026, 11, 1, 8, 30, tzinfo=dt.UTC)
 _SHARER = add_example(Sharer(share_id=SHARE, name=PERSON, display="Cleo", note="Worth reading."))
 _COPY = add_example(Copy(id=ENTRY + 1, feed_id=FEED + 1, feed_title="planet"))
+_RULE = add_example(HighlightRule(id=RULE, name="Chess"))
 _ROW = add_example(
     EntrySummary(
         id=ENTRY,
@@ -199,6 +211,8 @@ _ROW = add_example(
         full_text=False,
         lost=None,
         copies=(_COPY,),
+        highlighted=True,
+        highlighted_by=_RULE,
     )
 )
 add_example(EntryPage(items=(_ROW,), next=None, snapshot=SNAPSHOT, unread=1, total=1))
@@ -241,8 +255,9 @@ def list_entries(actor: Actor, stream: str, query: EntryQuery) -> EntryPage:
             with_bodies=query.whole,
         ),
     )
+    rules = get_services().rules.find_highlighters(actor, page.rows)
     return EntryPage(
-        items=tuple(map(_row, page.rows)),
+        items=tuple(_row(row, rules) for row in page.rows),
         next=_packed(page.snapshot, page.cursor) if page.cursor else None,
         snapshot=page.snapshot,
         unread=page.unread,
@@ -266,7 +281,7 @@ def _unpacked(text: str) -> tuple[str | None, str | None]:
     return snapshot, cursor
 
 
-def _row(row: EntryRow) -> EntrySummary:
+def _row(row: EntryRow, rules: Mapping[int, Rule]) -> EntrySummary:
     html = row.shown_html
     return EntrySummary(
         id=row.id,
@@ -287,7 +302,19 @@ def _row(row: EntryRow) -> EntrySummary:
         full_text=row.full != "",
         lost=row.lost.value if row.lost else None,
         copies=build_copies(row.copies),
+        highlighted=row.highlighted,
+        highlighted_by=build_highlighter(row.highlighter, rules),
     )
+
+
+def build_highlighter(rule_id: int, rules: Mapping[int, Rule]) -> HighlightRule | None:
+    """Return the rule that highlighted an entry; None: none did, or it is unknown which.
+
+    Args:
+        rules: those that the user still has.
+    """
+    name = rules[rule_id].name if rule_id in rules else None
+    return HighlightRule(id=rule_id, name=name) if rule_id else None
 
 
 def build_copies(found: Sequence[StoredCopy]) -> tuple[Copy, ...]:
