@@ -230,6 +230,11 @@ class Settings:
         _cells,
         secret=True,
     )
+    cell_patience: float = _row(
+        2.0,
+        "Seconds for which requests wait for a replica set of EVENTR_CELLS that has just stopped responding",
+        _between(0, 30),
+    )
     redis_url: str = _row(
         "",
         (

@@ -54,7 +54,9 @@ class Base:
         addresses = parse_cells(settings.cells)
         read_epoch = self.place_epoch.read if addresses else None
         get_slot = RedisSlot(settings.redis_url).get_slot if addresses else None
-        return Cells(self.store, addresses, settings.mongodb_name, read_epoch, get_slot)
+        return Cells(
+            self.store, addresses, settings.mongodb_name, read_epoch, get_slot, settings.cell_patience
+        )
 
     @lazy
     def place_epoch(self) -> RedisPlaceEpoch:

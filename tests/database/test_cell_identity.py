@@ -16,7 +16,7 @@ from app.bootstrap.services import Services
 from app.commands.stores import require_stores
 from app.config import Settings
 from app.errors import CellError, CellMismatchError, StartupError
-from app.mappers.mongo import cell_store, cells, store
+from app.mappers.mongo import cell_store, cell_watch, cells, store
 from app.mappers.mongo.cell_store import CellStore
 from app.mappers.mongo.migrations.run import Migration, Run
 from app.mappers.mongo.migrations.schema import COLLECTION
@@ -174,7 +174,7 @@ def test_eventr_starts_while_a_cell_is_down_and_prepares_it_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(store, "TIMEOUT_MS", 500)
-    monkeypatch.setattr(cell_store, "PAUSE_SECONDS", 600.0)
+    monkeypatch.setattr(cell_watch, "PAUSE_SECONDS", 600.0)
     # An upgrade with a new index.
     bob = add_user(services, "bob")
     move(services, bob.user_id)

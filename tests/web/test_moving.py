@@ -15,7 +15,7 @@ from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import CellError, MovingError
-from app.mappers.mongo import cell_store, store
+from app.mappers.mongo import cell_watch, store
 from app.models.operations.cells import HOME, Place, PlaceState
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.web.api.rest import shapes
@@ -137,7 +137,7 @@ def test_after_the_first_page_nobody_waits_for_a_cell_that_is_down(
     assert services.mover.run(w.who.user_id, clock.now()).state == "moved"
     token = services.gateways.sessions.open_session(w.who.user_id, agent="", address="")
     monkeypatch.setattr(store, "TIMEOUT_MS", 300)
-    monkeypatch.setattr(cell_store, "PAUSE_SECONDS", 600.0)
+    monkeypatch.setattr(cell_watch, "PAUSE_SECONDS", 600.0)
     found = dict[str, tuple[int, bool]]()
     second_cell.kill()
     try:

@@ -12,6 +12,7 @@ from pymongo import MongoClient, monitoring
 from pymongo.errors import PyMongoError
 
 from app.errors import StoreError
+from app.mappers.mongo.cell_watch import CellWatch
 
 
 class Cell(Protocol):
@@ -19,7 +20,8 @@ class Cell(Protocol):
 
     def make_error(self, error: PyMongoError) -> StoreError: ...
 
-    def note_success(self) -> None: ...
+    @property
+    def watch(self) -> CellWatch: ...
 
 
 class CellClient(MongoClient[dict[str, Any]]):
@@ -34,14 +36,17 @@ class _ReplyListener(monitoring.CommandListener):
         self._cell = cell
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
-        """Ignore it: nothing is known yet."""
+        """Note the time: a server that is frozen never replies."""
+        self._cell.watch.note_sent(event.request_id)
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
         """Note that the cell responds."""
-        self._cell.note_success()
+        self._cell.watch.note_ended(event.request_id)
+        self._cell.watch.note_reply()
 
     def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        """Ignore it: the call raises the error."""
+        """Note the end; the call raises the error."""
+        self._cell.watch.note_ended(event.request_id)
 
 
 def open_client(cell: Cell, uri: str, **options: Any) -> CellClient:

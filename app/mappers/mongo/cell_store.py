@@ -18,6 +18,7 @@ from app import logs
 from app.errors import CellError, StartupError, StoreError
 from app.mappers.mongo.cell_client import open_client
 from app.mappers.mongo.cell_identity import check_identity, claim_database, read_identity, record_prepared
+from app.mappers.mongo.cell_watch import PATIENCE, CellWatch
 from app.mappers.mongo.indexes import CELL_INDEXES, INDEXES, ensure_cell_indexes
 from app.mappers.mongo.migrations.migrator import Migrator
 from app.mappers.mongo.migrations.run import Migration
@@ -28,7 +29,7 @@ from app.ports import ChangeLog
 
 _log = logs.get(__name__)
 
-#: Seconds for which a cell that didn't respond isn't asked again: its people must not occupy all threads.
+#: Seconds for which a cell that isn't prepared isn't looked at again.
 PAUSE_SECONDS = 2.0
 #: The collections of a cell.
 OWNED = frozenset(name for name, (home, _) in PLACEMENTS.items() if home in (Home.CELL, Home.EACH))
@@ -41,6 +42,7 @@ class CellStore(Store):
         name: of the cell.
         is_used: returns whether a cell was prepared before.
         migrations: a different table, for tests.
+        patience: seconds for which requests wait for a cell that has just stopped responding.
     """
 
     def __init__(
@@ -52,10 +54,11 @@ class CellStore(Store):
         *,
         is_used: Callable[[str], bool] = lambda _: False,
         migrations: Sequence[Migration] = CELL_MIGRATIONS,
+        patience: float = PATIENCE,
     ) -> None:
         self.name, self._migrations, self._is_used = name, migrations, is_used
-        self._lock = threading.Lock()
-        self._failed_until = 0.0
+        self._looking, self._patience, self._unprepared_until = threading.Lock(), patience, 0.0
+        self.watch = CellWatch(name, self.check_prepared, self._has_primary, patience)
         #: Whether this process knows that the cell is prepared.
         self.is_prepared = False
         super().__init__(uri, database, log)
@@ -74,32 +77,23 @@ class CellStore(Store):
     # -- a cell that is down
 
     def check_pause(self) -> None:
-        """Raise CellError if the cell didn't respond a moment ago; one call at a time may try again."""
-        if not self._failed_until:
-            return
-        with self._lock:
-            now = time.monotonic()
-            if now < self._failed_until:
-                raise CellError(cell=self.name)
-            # This call tries; until it has ended, others are refused. A success ends the pause.
-            self._failed_until = now + PAUSE_SECONDS * 3
+        """Raise CellError if the cell isn't responding, without asking it; see :class:`CellWatch`."""
+        self.watch.check()
 
-    def begin_pause(self) -> None:
-        """Leave the cell alone for a moment, and then look again whether it is prepared."""
-        with self._lock:
-            self._failed_until = time.monotonic() + PAUSE_SECONDS
-            self.is_prepared = False
-
-    def note_success(self) -> None:
-        """Record that the cell responds."""
-        if self._failed_until:
-            self._failed_until = 0.0
+    def _has_primary(self) -> bool:
+        return self._client.topology_description.has_writable_server()
 
     def make_error(self, error: PyMongoError) -> StoreError:
         """Return the error for people, after recording a failed connection."""
         if isinstance(error, ConnectionFailure):
-            self.begin_pause()
+            self.is_prepared = False  # it may come back as another one
+            self.watch.note_failure()
         return CellError(cell=self.name)
+
+    def close(self) -> None:
+        """Close all connections, and ask the cell nothing more."""
+        self.watch.close()
+        super().close()
 
     # -- a cell that isn't prepared
 
@@ -111,9 +105,22 @@ class CellStore(Store):
         """
         if self.is_prepared:
             return
-        if not self.check_prepared():
-            self.begin_pause()
+        # The first call of a process connects; others don't wait for a server that is down, each of them.
+        if not self._looking.acquire(timeout=self._patience):
             raise CellError(cell=self.name)
+        try:
+            self.check_pause()
+            if not self.is_prepared and not self._is_prepared_now():
+                raise CellError(cell=self.name)
+        finally:
+            self._looking.release()
+
+    def _is_prepared_now(self) -> bool:
+        now = time.monotonic()
+        if now < self._unprepared_until:
+            return False
+        self._unprepared_until = 0.0 if self.check_prepared() else now + PAUSE_SECONDS
+        return self.is_prepared
 
     def check_prepared(self) -> bool:
         """Look whether this is the database of this cell, and prepared for this program.

@@ -30,6 +30,7 @@ from app.mappers.mongo.cell_identity import (
     has_accounts,
 )
 from app.mappers.mongo.cell_store import CellStore
+from app.mappers.mongo.cell_watch import PATIENCE
 from app.mappers.mongo.indexes import ensure_cell_indexes
 from app.mappers.mongo.store import Doc, Session, Store
 from app.mappers.operations.places import PlaceMapper
@@ -261,6 +262,7 @@ class Cells:
         name: name of the database, in all of them.
         read_epoch: returns a number that changes with each change of ``places``; None: only time counts.
         get_slot: returns the slot of this process for ids; None: ids are unique per collection only.
+        patience: seconds for which requests wait for a cell that has just stopped responding.
     """
 
     def __init__(
@@ -270,6 +272,7 @@ class Cells:
         name: str,
         read_epoch: Callable[[], int] | None = None,
         get_slot: Callable[[], int] | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         self.home = home
         #: Whether this process knows cells beside the home store.
@@ -278,7 +281,7 @@ class Cells:
         self.places = PlaceMapper(home.database)
         self._stores: dict[str, Store] = {HOME: home}
         self._stores |= {
-            cell: CellStore(uri, name, cell, home.log, is_used=self.places.is_used)
+            cell: CellStore(uri, name, cell, home.log, is_used=self.places.is_used, patience=patience)
             for cell, uri in addresses.items()
         }
         self._read_epoch, self._get_slot = read_epoch, get_slot
@@ -357,14 +360,31 @@ class Cells:
         return self._kept
 
     def place_new(self, user_id: int) -> None:
-        """Place a new person in a cell, by the weights of the cells; nothing of theirs is stored yet."""
+        """Place a new person by the weights of the cells that respond; if none does, in the home store.
+
+        Nothing of theirs is stored yet.
+        """
         if not self.is_spread:
             return
         weights = {cell: n for cell, n in self.places.find_weights().items() if cell in self._stores and n}
         # Without weights, everyone stays at home until an administrator has set them.
-        cell = random.choices(list(weights), list(weights.values()))[0] if weights else HOME  # noqa: S311
+        while weights:
+            cell = random.choices(list(weights), list(weights.values()))[0]  # noqa: S311
+            if self._is_usable(cell):
+                break
+            del weights[cell]
+        else:
+            cell = HOME
         if cell != HOME:
             self.places.add(user_id, cell)
+
+    def _is_usable(self, cell: str) -> bool:
+        try:
+            self.get_store(cell)
+        except CellError:
+            _log.warning("nobody_placed", cell=cell)
+            return False
+        return True
 
     def is_home(self, user_id: int) -> bool:
         """Return whether a person lives in the home store."""
