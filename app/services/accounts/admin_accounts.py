@@ -93,13 +93,24 @@ class AdminAccountService:
             return
         if not password:
             raise InvalidError("Confirm your password to change someone's access.", field="proof")
+        self.check_password(actor, password, "proof")
+        self._people.set_proved(session.key)
+        log.info("password_proved", user_id=actor.user_id)
+
+    def check_password(self, actor: Actor, password: str, field: str = "password") -> None:
+        """Check the password for this one request, which may be a program's.
+
+        Sessions and programs share the tries, so that a stolen token gives no more of them.
+
+        Raises:
+            InvalidError: this is not the actor's password; the error names ``field``.
+            RateLimitedError: too many wrong passwords.
+        """
         who = f"proof:{actor.user_id}"
         throttle(self._limiter, who, limit=TRIES, window=WINDOW)
         if not self._hasher.verify(self._accounts.find_password_hash(actor.user_id), password):
-            raise InvalidError("The password is incorrect. Try again.", field="proof")
+            raise InvalidError("The password is incorrect. Try again.", field=field)
         self._limiter.reset(who)
-        self._people.set_proved(session.key)
-        log.info("password_proved", user_id=actor.user_id)
 
     # -- access rights
     def set_role(self, actor: Actor, session: Session, user_id: int, role: Role, proof: str = "") -> None:

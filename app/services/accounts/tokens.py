@@ -16,7 +16,7 @@ from app.models.accounts.token import Caller, Quota, Scope, Token, TokenKind
 from app.models.accounts.user import Session
 from app.models.reading.stream import StreamRef
 from app.ports import EventPort
-from app.services.access import Limiter, refuse_after, require_permission, throttle
+from app.services.access import Limiter, refuse_after, require_permission, require_sending, throttle
 from app.services.accounts.admin_accounts import AdminAccountService
 from app.services.accounts.sign_in import Client
 from app.services.validation import check_id, check_text
@@ -53,6 +53,11 @@ class TokenService:
         require_permission(actor, Permission.USER_EDIT_SELF)
         return self._tokens.find_by_user(actor.user_id)
 
+    def list_feed_addresses(self, actor: Actor) -> list[Token]:
+        """Return the actor's feed addresses, newest first, for programs that may read."""
+        require_permission(actor, Permission.ENTRY_READ)
+        return [one for one in self._tokens.find_by_user(actor.user_id) if one.kind is TokenKind.FEED]
+
     def is_proved(self, session: Session) -> bool:
         """Return whether the password was entered recently, so that no form has to request it."""
         return self._people.is_proved(session)
@@ -71,6 +76,7 @@ class TokenService:
             TooLargeError: the user already has the maximum number of tokens.
             RateLimitedError: too many wrong passwords.
         """
+        require_permission(actor, Permission.USER_EDIT_SELF)
         token = Token(0, actor.user_id, TokenKind.APP, self._name(name), clock.now(), fever=bool(fever))
         return self._make(actor, session, token, proof)
 
@@ -93,6 +99,7 @@ class TokenService:
         Raises:
             As :meth:`make_app_password`.
         """
+        require_permission(actor, Permission.USER_EDIT_SELF)
         try:
             wanted = tuple(scope for scope in Scope if scope in {Scope(word) for word in scopes})
         except ValueError as e:
@@ -107,13 +114,17 @@ class TokenService:
         return self._make(actor, session, token, proof)
 
     def make_feed_address(
-        self, actor: Actor, session: Session, name: str, ref: StreamRef, *, proof: str = ""
+        self, actor: Actor, session: Session | None, name: str, ref: StreamRef, *, proof: str = ""
     ) -> tuple[Token, str]:
         """Create the secret address of a list; callers check that the actor has this list.
 
+        Args:
+            session: None: the actor is a program, and the password is required each time.
+
         Raises:
-            As :meth:`make_app_password`.
+            As :meth:`make_app_password`. The error names the field ``password`` without a session.
         """
+        require_sending(actor)
         now, only = clock.now(), (Scope.READ,)
         token = Token(0, actor.user_id, TokenKind.FEED, self._name(name), now, only, stream=str(ref))
         return self._make(actor, session, token, proof)
@@ -124,9 +135,11 @@ class TokenService:
             raise InvalidError("Enter a name, such as the app or device it's for.", field="name")
         return found
 
-    def _make(self, actor: Actor, session: Session, token: Token, proof: str) -> tuple[Token, str]:
-        require_permission(actor, Permission.USER_EDIT_SELF)
-        self._people.verify_password(actor, session, proof)
+    def _make(self, actor: Actor, session: Session | None, token: Token, proof: str) -> tuple[Token, str]:
+        if session is None:
+            self._people.check_password(actor, proof)
+        else:
+            self._people.verify_password(actor, session, proof)
         user = self._accounts.find_user(actor.user_id)
         if user is None:
             raise NotFoundError(user_id=actor.user_id)
@@ -154,6 +167,21 @@ class TokenService:
             NotFoundError: the actor has no such token.
         """
         require_permission(actor, Permission.USER_EDIT_SELF)
+        self._remove(actor, token_id)
+
+    def revoke_feed_address(self, actor: Actor, token_id: int) -> None:
+        """Delete one of the actor's feed addresses, for programs that may share.
+
+        Raises:
+            NotFoundError: the actor has no such feed address; it may be another token.
+        """
+        require_permission(actor, Permission.SHARE_EDIT)
+        mine = self._tokens.find_by_user(actor.user_id)
+        if not any(one.id == token_id and one.kind is TokenKind.FEED for one in mine):
+            raise NotFoundError(token_id=token_id)
+        self._remove(actor, token_id)
+
+    def _remove(self, actor: Actor, token_id: int) -> None:
         if not self._tokens.remove(actor.user_id, check_id(token_id, "token")):
             raise NotFoundError(token_id=token_id)
         self._events.end_streams(actor.user_id)

@@ -9,14 +9,14 @@ from app.errors import InvalidError
 from app.gateways.reading.entries import EntryGateway
 from app.gateways.sharing.secrecy import SecrecyGateway
 from app.gateways.sharing.stream_feeds import StreamFeedGateway
-from app.models.accounts.actor import Actor, Permission
+from app.models.accounts.actor import Actor
 from app.models.accounts.token import Token
 from app.models.accounts.user import Session
 from app.models.reading.entry import EntryKey
 from app.models.reading.stream import EntryRow, Sort, StreamKind, StreamQuery, StreamRef
 from app.models.sharing.pages import FeedFormat
 from app.models.sharing.stream_feeds import StreamDocument, StreamFeed
-from app.services.access import require_permission
+from app.services.access import require_sending
 from app.services.accounts.sign_in import Client
 from app.services.accounts.tokens import TokenService
 from app.services.reading.reading import ReadingService
@@ -58,11 +58,12 @@ class StreamFeedService:
         self._entries, self._stream_feeds, self._rows = entries, stream_feeds, rows
 
     def make_address(
-        self, actor: Actor, session: Session, name: str, stream: str, *, proof: str = ""
+        self, actor: Actor, session: Session | None, name: str, stream: str, *, proof: str = ""
     ) -> tuple[Token, str]:
         """Create an address; return it with its secret, which is shown only once.
 
         Args:
+            session: None: the actor is a program, and ``proof`` is required each time.
             proof: the account's password, if it wasn't entered recently (W11).
 
         Raises:
@@ -71,7 +72,7 @@ class StreamFeedService:
             TooLargeError: the actor already has the maximum number of tokens.
             RateLimitedError: too many wrong passwords.
         """
-        require_permission(actor, Permission.USER_EDIT_SELF)
+        require_sending(actor)
         ref = StreamRef.parse(stream)
         self._reading.load_page(actor, _query(ref, 1))
         if ref.kind is StreamKind.FEED and ref.id and self._secrecy.find_secret(actor.user_id, [ref.id]):

@@ -151,7 +151,12 @@ def test_anybody_may_read_it_and_who_has_it_is_not_sent_it_again(app: Flask, doc
 
 
 #: Scopes that operations need besides their own; their descriptions say so.
-_MORE_SCOPES = {"addTarget": ("read",), "changeTargetSecret": ("read",), "sendEntry": ("read",)}
+_MORE_SCOPES = {
+    "addTarget": ("read",),
+    "changeTargetSecret": ("read",),
+    "sendEntry": ("read",),
+    "makeFeedAddress": ("read",),
+}
 
 
 def test_every_example_is_answered_as_documented(

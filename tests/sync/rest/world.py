@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import Any
 
+from app import clock
 from app.models.accounts.actor import Actor
+from app.models.accounts.token import Scope, Token, TokenKind
 from app.models.accounts.user import NewUser
 from app.models.media.upload import NewUpload
 from app.models.reading.rules import Rule
@@ -14,6 +17,7 @@ from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.reading.targets import TargetKind
 from app.models.sharing.sharing import Audience
 from app.models.subscriptions.folder import FolderEditMode
+from app.services.accounts.passwords import Hasher
 from app.web.api.rest import shapes
 from app.web.api.rest.files import KNOWN
 from tests.sharing.conftest import People
@@ -47,9 +51,15 @@ class World:
         return value
 
 
+@functools.cache
+def _hash_password(hasher: Hasher) -> str:
+    """Hash the password that the document's examples send, once per server."""
+    return hasher.hash(shapes.PASSWORD)
+
+
 def join(people: People, name: str) -> Actor:
     """Make an account."""
-    new = NewUser(f"{name}@example.org", name, "$argon2id$none")
+    new = NewUser(f"{name}@example.org", name, _hash_password(people.services.hasher))
     return Actor(people.services.gateways.accounts.add_user(new).id)
 
 
@@ -59,6 +69,14 @@ def upload(people: People, who: Actor) -> int:
     begun = services.uploads.create(who, NewUpload(size=size, name="talk.mp3"))
     services.uploads.append(who, begun.upload.id, 0, bytes(size))
     return int(services.sealing.seal_upload(begun.upload.id)["file_id"])
+
+
+def _add_address(people: People, who: Actor) -> int:
+    """Store a feed address, without the password that a program would send."""
+    user = people.services.gateways.accounts.find_user(who.user_id)
+    assert user is not None
+    token = Token(0, who.user_id, TokenKind.FEED, "Kitchen", clock.now(), (Scope.READ,), stream="all")
+    return people.services.gateways.tokens.make(token, user)[0].id
 
 
 def world(people: People, number: int) -> World:
@@ -100,6 +118,7 @@ def world(people: People, number: int) -> World:
         shapes.SEARCH: search.id,
         shapes.RULE: rule.id,
         shapes.TARGET: services.sending.add(who, TargetKind.WEBHOOK, "https://example.org/hook").id,
+        shapes.ADDRESS: _add_address(people, who),
         shapes.SHARE: share.id,
         shapes.COMMENT: comment.id,
         shapes.IMPORT: kept.id,

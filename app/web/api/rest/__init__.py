@@ -19,6 +19,7 @@ from app.web.api.rest import (  # noqa: F401 — importing them fills the table
     docs,
     entries,
     events,
+    feed_addresses,
     files,
     folders,
     health,

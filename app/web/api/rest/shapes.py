@@ -30,11 +30,13 @@ LIST: Final = 1_780_000_000_000_014
 RULE: Final = 7
 TARGET: Final = 1_780_000_000_000_015
 PAGE: Final = 1_780_000_000_000_014
+ADDRESS: Final = 1_780_000_000_000_016
 PERSON: Final = "cleo"
 PACK: Final = "science"
 UNDO: Final = "folder.Zk3vUqJ8mJv1yW2c0n5b3A"
 SNAPSHOT: Final = "9f2cQm1sT0eXb7Jd4nKw6A"
 FEED_URL: Final = "https://blog.example.org/feed"
+PASSWORD: Final = "correct horse battery staple"  # noqa: S105
 
 Id = Annotated[int, Meta(gt=0, lt=MAX_ID)]
 #: An id in a query; 0 means none.
@@ -74,6 +76,7 @@ PARTS: dict[str, tuple[Any, Any, str]] = {
     "comment_id": (Id, COMMENT, "ID of a comment that you can see."),
     "list_id": (Id, LIST, "ID of one of the lists that you follow."),
     "import_id": (Id, IMPORT, "ID of one of your imports."),
+    "address_id": (Id, ADDRESS, "ID of one of your feed addresses."),
     "file_id": (Id, FILE, "ID of one of your files."),
     "discovery_id": (Id, DISCOVERY, "ID from the response that started the search."),
     "page_id": (Id, PAGE, "ID from the response that started reading the page."),
