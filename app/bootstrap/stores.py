@@ -622,6 +622,7 @@ class Gateways:
             max_searches=settings.searches_max,
             undo_ttl=dt.timedelta(seconds=settings.undo_ttl),
         )
+        self.hiding = HidingGateway(m.subscriptions, m.undos, self.read_marks)
         self.archives = ArchiveGateway(
             store=store,
             cells=cells,
@@ -637,6 +638,7 @@ class Gateways:
             blobs=self.blobs,
             saved_pages=self.saved_pages,
             notes=self.notes,
+            hiding=self.hiding,
             settings=settings,
         )
         self.pulled_imports = PulledImportGateway(
@@ -674,7 +676,6 @@ class Gateways:
         self.standby = StandbyGateway(store, m.entries, max_text=settings.search_text)
         self.old_search = OldSearchEngine(m.search_index)
         self.undo_history = UndoHistoryGateway(m.undos, m.removals, m.feeds)
-        self.hiding = HidingGateway(m.subscriptions, m.undos, self.read_marks)
         self.stream_views = StreamViewGateway(m.stream_views, limit=settings.stream_views_max)
         self.followed_lists = FollowedListGateway(
             m.followed_lists, self.imports, m.subscriptions, m.feeds, settings, cells=cells

@@ -266,6 +266,30 @@ def _check_choices(services: Services, alice: Actor, bob: Actor) -> None:
             assert getattr(theirs, name) == getattr(one, name), name
 
 
+def _find_hidden(services: Services, who: Actor) -> set[str]:
+    """Return the titles of the entries that are hidden from somebody's lists."""
+    return {
+        entry.title
+        for one in services.gateways.subscriptions.find_by_user(who.user_id)
+        for entry in services.mappers.entries.find_range(one.feed_id, 0, 1 << 40, 1000)
+        if one.hidden.has_seq(entry.seq)
+    }
+
+
+def test_hidden_entries_of_an_own_export_are_hidden_and_read_again(services: Services, bob: Actor) -> None:
+    """A feed that has lost an entry since then needs nothing hidden, so it isn't counted as missing."""
+    rows = [
+        {"link": f"{HOST}/a/{n}", "title": f"a {n}", "hidden": True, "feed": {"address": f"{HOST}/a"}}
+        for n in (1, 77)
+    ]
+    rows.append({"link": f"{HOST}/a/2", "hidden": "yes", "read": False, "feed": {"address": f"{HOST}/a"}})
+    file = zipped({"subscriptions.opml": listed(("a", ())), "hidden.json": json.dumps(rows)})
+    done = imported(services, bob, file, {f"{HOST}/a": feed("a")}, "eventr.zip")
+    assert done.marks == {"hidden": 1}
+    assert _find_hidden(services, bob) == {"a 1"}
+    assert Reader(services, bob).unread == {"a 0", "a 2", "a 3"}
+
+
 def test_own_export_brings_everything_back(services: Services, bob: Actor) -> None:
     alice = add_user(services, "ann")
     bodies = {f"{HOST}/{name}": feed(name) for name in ("a", "b")}
@@ -276,6 +300,7 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
         services.reading.set_starred(alice, ids["a 1"], True)
     services.tags.change_tags(alice, ids["b 2"], add=["One", "Two"])
     services.reading.mark(alice, [ids["a 0"], ids["b 3"]], True)
+    services.hiding.hide_entry(alice, ids["a 3"])
     services.notes.set_text(alice, ids["a 2"], "Why this matters")
     services.notes.add_quote(
         alice, ids["b 1"], exact="b 1", prefix="before it", suffix="after it", color="pink", note="so"
@@ -301,9 +326,10 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
     assert made is not None
     file = b"".join(services.gateways.personal_exports.iter_parts(made))
     done = imported(services, bob, file, bodies, "eventr.zip")
-    assert done.marks == {"starred": 1, "tagged": 1, "read": 2, "noted": 3, "pages": 1}
+    assert done.marks == {"starred": 1, "tagged": 1, "read": 3, "noted": 3, "pages": 1, "hidden": 1}
     theirs = Reader(services, bob)
-    assert theirs.unread == {"a 1", "a 2", "a 3", "b 0", "b 1", "b 2", "A page"}
+    assert _find_hidden(services, bob) == {"a 3"}
+    assert theirs.unread == {"a 1", "a 2", "b 0", "b 1", "b 2", "A page"}
     notes = {one.title: one.note for one in services.notes.list_notes(bob)}
     assert {title: note.text for title, note in notes.items()} == {
         "a 2": "Why this matters",

@@ -22,13 +22,17 @@ from app.gateways.privacy import exports as gateway
 from app.gateways.privacy import personal_data, zip_writer
 from app.gateways.privacy.erasure import STRAGGLERS
 from app.gateways.privacy.exports import ExportLostError
+from app.mappers.privacy.erasure import list_owned_collections
 from app.models.accounts.actor import Actor
 from app.models.accounts.token import Token, TokenKind
 from app.models.discussion.moderation import Reason
+from app.models.feeds.crawl import Crawl
 from app.models.jobs.jobs import State, Task
 from app.models.privacy.export import ExportState, PersonalExport
+from app.models.reading.rules import Rule
 from app.models.reading.targets import TargetKind
 from app.models.sharing.sharing import Audience
+from app.models.subscriptions.subscription import Subscription
 from app.services import free_space
 from app.services.privacy.export import make_export_job
 from tests.sharing.conftest import People
@@ -53,11 +57,89 @@ MEMBERS = {
         "notes.json",
         "notes.md",
         "states.json",
+        "hidden.json",
+        "highlighted.json",
+        "tags.json",
+        "sent.json",
         "shares.json",
         "comments.json",
         "likes.json",
     ),
     *("people.json", "notifications.json", "files.json"),
+}
+#: Collections with documents of a user → the members with them; none: why they aren't exported.
+WHERE: dict[str, tuple[str, ...]] = {
+    "users": ("account.json",),
+    "sessions": ("account.json",),
+    "profiles": ("account.json",),
+    "devices": ("account.json",),
+    "tokens": ("account.json",),
+    "reports": ("account.json",),
+    "streamviews": ("account.json",),
+    "crawl_askers": ("account.json",),
+    "subscriptions": (
+        *("subscriptions.opml", "subscriptions.json", "states.json", "hidden.json", "highlighted.json"),
+        *("people.json", "saved.json"),
+    ),
+    "folders": ("folders.json", "subscriptions.json", "subscriptions.opml"),
+    "marks": ("starred.json", "tagged.json", "likes.json", "notes.json", "notes.md"),
+    "tags": ("tags.json", "tagged.json"),
+    "searches": ("searches.json",),
+    "rules": ("rules.json",),
+    "playback": ("positions.json",),
+    "followedlists": ("lists.json",),
+    "targets": ("services.json",),
+    "deliveries": ("sent.json",),
+    "readingdays": ("statistics.json",),
+    "recentreads": ("recent.json",),
+    "shares": ("shares.json",),
+    "comments": ("comments.json",),
+    "likes": ("likes.json",),
+    "ties": ("people.json",),
+    "notifications": ("notifications.json",),
+    "files": ("files.json",),
+}
+#: Collections that the export leaves out, and why.
+LEFT_OUT = {
+    "usage": "the sum of the sizes in files.json",
+    "invites": "hashes of links, which expire; nothing says who used them",
+    "resets": "hashes of links to new passwords, which expire",
+    "idempotency": "answers for repeated requests, kept for a day",
+    "changes": "what apps ask for, which follows from the marks, and expires",
+    "short_ids": "numbers of entries for apps, without any other content",
+    "snapshots": "lists as they were when they were opened, kept for a day",
+    "undos": "what can be undone, kept for a day",
+    "removals": "what can be undone, kept for a day",
+    "comment_undos": "comments that the person deleted, kept for the undo",
+    "ruleruns": "what a run of a rule has changed, kept for the undo",
+    "imports": "progress of imports, which expire; what they brought is in the other members",
+    "import_parts": "the same",
+    "import_marks": "the same",
+    "uploads": "unfinished uploads, which expire within a day",
+    "personal_exports": "the file itself",
+    "personal_export_parts": "the file itself",
+    "hubsubs": "addresses of other servers that read the person's page",
+}
+#: Fields of a subscription that subscriptions.json has under the same name.
+_PLAIN = {"title", "paused", "private", "notify", "full_text", "reopen", "read_after", "keep_newest"}
+#: Its other fields → where they are, or why they are left out.
+FIELDS = {
+    "id": "an internal number",
+    "user_id": "the person",
+    "feed_id": "address, or name of the person",
+    "folder_ids": "folders",
+    "orders": "subscriptions.opml is in this order",
+    "state": "unread, read_upto, and states.json",
+    "rev": "a count of writes",
+    "mass": "an internal number, for the undo",
+    "person": "kind",
+    "muted": "hidden of feeds, muted of people",
+    "original": "opens_original",
+    "hidden": "hidden.json",
+    "highlighted": "highlighted.json",
+    "highlighted_by": "rule in highlighted.json",
+    "ruled": "how far the rules have been tried",
+    "read_after_done": "how far read_after has been applied",
 }
 #: Stands in each word that somebody else has typed for others than ann.
 SECRET = "quixotic"
@@ -225,6 +307,7 @@ def test_G01_all_that_is_ones_own_is_in_the_file(people: People, ann: Actor, bob
     (read,) = found.json("recent")
     assert (read["title"], read["link"]) == ("blog 1", "https://blog.example.org/1")
     assert [one["url"] for one in found.json("lists")] == ["https://list.example/"]
+    assert found.json("tags") == [{"name": "Read later", "entries": 1}, {"name": "Später", "entries": 1}]
     assert [(one["kind"], one["address"]) for one in found.json("services")] == [
         ("gotify", "https://gotify.example/")
     ]
@@ -626,4 +709,115 @@ def test_notes_are_in_the_file_as_data_and_as_text(
     (highlight,) = row["highlights"]
     assert (highlight["exact"], highlight["note"], highlight["color"]) == ("The text", "Why?", "blue")
     assert "> The text\n\nWhy?\n" in found.text("notes.md")
+    assert not any(SECRET in found.text(name) for name in found.names)
+
+
+def test_G01_the_readme_names_every_member_and_no_other(services: Services, ann: Actor) -> None:
+    found = read_export(services, ann)
+    name = r"[a-z]+(?:\.[a-z]+|/)"
+    told = re.findall(rf"^({name}(?:, {name})*) +\S", found.text("README.txt"), re.MULTILINE)
+    named = [name for line in told for name in line.split(", ")]
+    assert len(named) == len(set(named))
+    # Files are in a folder, if there are any.
+    assert {*named, "README.txt"} == {*found.names, "files/"}
+
+
+def test_G01_each_collection_of_a_person_is_exported_or_left_out_on_purpose() -> None:
+    owned = {*list_owned_collections(), "users", "usage", "invites"}
+    assert not WHERE.keys() & LEFT_OUT.keys()
+    assert owned == WHERE.keys() | LEFT_OUT.keys()
+    assert {name for members in WHERE.values() for name in members} == MEMBERS - {"README.txt"}
+
+
+def test_G01_each_field_of_a_subscription_is_exported_or_left_out_on_purpose(
+    services: Services, people: People, ann: Actor
+) -> None:
+    people.blog([ann], 1)
+    (row,) = read_export(services, ann).json("subscriptions")
+    assert row.keys() >= _PLAIN
+    assert not _PLAIN & FIELDS.keys()
+    assert set(Subscription._fields) == _PLAIN | FIELDS.keys()
+
+
+def test_G01_hidden_entries_are_in_the_file(
+    services: Services, people: People, ann: Actor, bob: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those hidden by hand and by a rule, even beyond the newest entries whose states are exported."""
+    monkeypatch.setattr(personal_data, "BATCH", 2)
+    monkeypatch.setattr(personal_data, "STATES", 1)
+    entries = people.blog([ann, bob], 6)
+    for entry_id in entries[:3]:
+        services.hiding.hide_entry(ann, entry_id)
+    services.hiding.hide_entry(bob, entries[4])
+    services.rules.save(ann, Rule(0, "", "title:/ 1$/", hide=True))
+    run = services.rule_runs.begin(ann, services.rules.list_rules(ann).rules[0].id)
+    services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    found = read_export(services, ann)
+    rows = found.json("hidden")
+    assert [row["title"] for row in rows] == ["blog 6", "blog 5", "blog 4", "blog 1"]
+    assert rows[0] == {
+        "title": "blog 6",
+        "link": "https://blog.example.org/6",
+        "hidden": True,
+        "feed": {"title": "blog", "address": "https://blog.example.org/feed"},
+    }
+    services.hiding.show_entry(ann, entries[0])
+    assert [row["title"] for row in read_export(services, ann).json("hidden")] == [
+        "blog 5",
+        "blog 4",
+        "blog 1",
+    ]
+    assert [row["title"] for row in read_export(services, bob).json("hidden")] == ["blog 2"]
+
+
+def test_G01_highlighted_entries_are_in_the_file_with_their_rules(
+    services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    people.blog([ann, bob], 3)
+    rules = [
+        services.rules.save(ann, Rule(0, "Ones", "title:/ 1$/", highlight=True)),
+        services.rules.save(ann, Rule(0, "", "title:/ 2$/", highlight=True)),
+        services.rules.save(ann, Rule(0, "Gone", "title:/ 3$/", highlight=True)),
+    ]
+    for rule in rules:
+        run = services.rule_runs.begin(ann, rule.id)
+        services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    services.rules.delete(ann, rules[2].id)
+    rows = read_export(services, ann).json("highlighted")
+    assert [(row["title"], row["rule"]) for row in rows] == [
+        ("blog 3", None),
+        ("blog 2", "title:/ 2$/"),
+        ("blog 1", "Ones"),
+    ]
+    assert (rows[2]["link"], rows[2]["feed"]["title"]) == ("https://blog.example.org/1", "blog")
+    assert read_export(services, bob).json("highlighted") == []
+
+
+def test_G01_sites_that_are_searched_for_a_person_are_in_the_file(
+    services: Services, ann: Actor, bob: Actor
+) -> None:
+    now = clock.now()
+    crawls = services.mappers.crawls
+    for number, host in enumerate(("one.example.org", "two.example.org")):
+        crawls.add(
+            Crawl(id=0, host=host, url=f"https://{host}/", next_at=now), now + dt.timedelta(days=number + 1)
+        )
+    for who, host in ((ann, "one.example.org"), (bob, "two.example.org")):
+        crawl = crawls.find_by_host(host)
+        assert crawl is not None
+        crawls.add_asker(crawl.id, who.user_id, now + dt.timedelta(days=1))
+    (site,) = read_export(services, ann).json("account")["looked_for"]
+    assert (site["site"], sorted(site)) == ("one.example.org", ["expires", "site"])
+
+
+def test_G01_what_was_sent_to_services_is_in_the_file(
+    services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    entries = people.blog([ann, bob], 2)
+    for who, name, entry_id in ((ann, "Hook", entries[0]), (bob, SECRET, entries[1])):
+        target = services.sending.add(who, TargetKind.WEBHOOK, "https://hook.example.org/x", name=name)
+        services.sending.send(who, entry_id, target.id)
+    found = read_export(services, ann)
+    (row,) = found.json("sent")
+    assert (row["service"], row["title"], row["state"], row["error"]) == ("Hook", "blog 2", "waiting", "")
     assert not any(SECRET in found.text(name) for name in found.names)

@@ -12,7 +12,7 @@ The formats are those that the programs' own code writes:
  Feedbin     ``starred.json``: a list of ``{"title": …, "url": …, "published": …}``
  bookmarks   HTML pages of browsers, Pinboard, Shaarli and others: ``<!DOCTYPE NETSCAPE-Bookmark-file-1>``
  Eventr      ZIP with ``subscriptions.opml``, ``starred.json``, ``tagged.json``, ``saved.json``,
-             ``notes.json`` and ``states.json``
+             ``notes.json``, ``states.json`` and ``hidden.json``
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _FEED_FIELDS = re.compile(r'(?<!\\)"(?:xmlUrl|xml_url|feed_url|feedUrl)"\s*:')
 _FEED_OF_ENTRY = re.compile(r'(?<!\\)"feed"\s*:\s*\{')
 _ROWS = re.compile(r"\[\s*\{")
 #: Names of Eventr's own lists.
-_OWN_LISTS = ("starred.json", "tagged.json", "saved.json", "notes.json", "states.json")
+_OWN_LISTS = ("starred.json", "tagged.json", "saved.json", "notes.json", "states.json", "hidden.json")
 
 
 def detect_format(name: str, head: bytes) -> Format | None:
@@ -466,6 +466,7 @@ def _iter_own(source: Readable) -> Iterator[SavedEntry]:
             note=_get_note(row.get("text")),
             quotes=tuple(_iter_highlights(row.get("highlights"))),
             html=get_markup(row.get("html")),
+            hidden=row.get("hidden") is True,
         )
 
 

@@ -34,6 +34,7 @@ from app.gateways.media.blobs import BlobGateway
 from app.gateways.media.files import FileGateway
 from app.gateways.reading.changes import ChangeGateway
 from app.gateways.reading.entries import EntryGateway
+from app.gateways.reading.hiding import HidingGateway
 from app.gateways.reading.notes import NoteGateway
 from app.gateways.reading.read_marks import ReadMarkGateway
 from app.gateways.reading.saved_pages import SavedPageGateway
@@ -139,8 +140,10 @@ class ArchiveGateway:
         blobs: BlobGateway,
         saved_pages: SavedPageGateway,
         notes: NoteGateway,
+        hiding: HidingGateway,
         settings: Settings,
     ) -> None:
+        self._hiding = hiding
         self._saved_pages, self._notes = saved_pages, notes
         self._files, self._blobs = files, blobs
         self._store, self._cells = store, cells
@@ -255,6 +258,7 @@ class ArchiveGateway:
                     note=entry.note,
                     quotes=entry.quotes,
                     html=entry.html,
+                    hidden=entry.hidden,
                 ),
             )
 
@@ -448,15 +452,19 @@ class ArchiveGateway:
         left = [entry for entries in by_feed.values() for entry in entries if id(entry) not in matched]
         # The feed no longer has what the person kept: its page is saved instead.
         pages += [entry for entry in left if entry.link and entry.is_kept]
+        in_feeds = list(found)
         saved = self._save_pages(user_id, pages, now, page_feed)
         found += saved
         counts[MarkCount.PAGES] = _count_entries(saved)
-        counts[MarkCount.MISSING] += sum(not (e.link and e.is_kept) for e in left)
+        # An entry that was only hidden, and is gone, can stay away.
+        wanted = [entry for entry in left if entry.is_kept or entry.read is not None]
+        counts[MarkCount.MISSING] += sum(not (e.link and e.is_kept) for e in wanted)
         counts[MarkCount.MISSING] += len(pages) - len(saved)
         counts[MarkCount.STARRED] = self._star(user_id, found, now)
         counts[MarkCount.TAGGED] = self._tag(user_id, found, now)
         counts[MarkCount.NOTED] = self._note(user_id, found, now)
         counts[MarkCount.READ] = self._mark_read(user_id, found, added)
+        counts[MarkCount.HIDDEN] = self._hide(user_id, in_feeds)
         # After the changes: an app that syncs in between would miss them otherwise.
         marked = {key.id for key, entry in found if entry.is_kept}
         self._changes.record_changes(user_id, {}, marked)
@@ -527,6 +535,14 @@ class ArchiveGateway:
                     self._notes.change_note(user_id, key, functools.partial(_join_note, entry), now)
                     noted.append((key, entry))
         return _count_entries(noted)
+
+    def _hide(self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]]) -> int:
+        """Hide entries from lists again; they count as read. Saved pages stay in lists."""
+        hidden = [(key, entry) for key, entry in found if entry.hidden]
+        if hidden:
+            read = self._hiding.hide_late(user_id, [key for key, _ in hidden])
+            self._changes.record_changes(user_id, read)
+        return _count_entries(hidden)
 
     def _mark_read(
         self, user_id: int, found: Sequence[tuple[EntryKey, SavedEntry]], added: Collection[int]
@@ -600,6 +616,7 @@ def _merge(one: SavedEntry, other: SavedEntry) -> SavedEntry:
         one,
         starred=one.starred or other.starred,
         read=other.read if one.read is None else one.read,
+        hidden=one.hidden or other.hidden,
         tags=tuple(dict.fromkeys((*one.tags, *other.tags)))[:TAGS_MAX],
         note=_join_texts(one.note, other.note),
         quotes=tuple(dict.fromkeys((*one.quotes, *other.quotes)))[:QUOTES_MAX],

@@ -31,20 +31,26 @@ FILE_ROW = 2048
 
 README = """Your data on this Eventr server. Times are in UTC. Addresses and texts are exported as stored.
 
-account.json         user name, email address, settings, sessions, your page, your open reports
+account.json         user name, email address, settings, sessions, apps, your page, your open reports,
+                     sites on which Eventr looks for a feed for you
 subscriptions.opml   your feeds and folders, for any feed reader
 subscriptions.json   the same, plus people, your own titles, paused feeds and your reading position
 folders.json         your folders, including empty ones
 starred.json         entries that you starred, with their texts
 tagged.json          entries that you tagged, with their texts
+tags.json            your tags, including those without entries
 saved.json           pages that you saved, with their texts
 notes.json, notes.md your notes and highlights
 states.json          those of the newest 100 entries of each feed that you have read
+hidden.json          entries that are hidden from your lists, by you or by your rules
+highlighted.json     entries that your rules have highlighted, with the names of the rules
 recent.json          entries that you read recently, and when
 searches.json        your saved searches
 rules.json           your rules, in the order in which they are tried
 positions.json       how far you have listened to recordings
 lists.json           OPML files on the web that you follow
+services.json        services that you send entries to, without their secrets
+sent.json            what was sent to these services of late
 statistics.json      how many entries you read, starred and shared each day, if you have switched that on
 shares.json          your shares and posts with notes, audience, and the part of the chain that you can see
 comments.json        your comments
@@ -56,8 +62,11 @@ files/               the pictures and files themselves, as long as they fit
 
 Other people's data isn't included: who follows you (only the number is), and what other people commented,
 liked or shared. Content that you starred, liked or commented on is also missing if its owner no longer shows
-it to you. Your password and session keys aren't included, because the server stores only hashes of them. The
-server doesn't keep any other record of your activity. Its logs contain login times, but not by account.
+it to you. Your password and session keys aren't included, because the server stores only hashes of them. Nor
+are records that only help Eventr to work: what can be undone, lists as they were when you opened them,
+changes and numbers of entries for your apps, answers kept for repeated requests, unfinished uploads and
+imports. The server doesn't keep any other record of your activity. Its logs contain login times, but not by
+account.
 """
 
 
@@ -156,12 +165,16 @@ class PersonalExportGateway:
             "saved": mine.iter_saved,
             "notes": mine.iter_notes,
             "states": mine.iter_states,
+            "hidden": mine.iter_hidden,
+            "highlighted": mine.iter_highlighted,
+            "tags": mine.iter_tags,
             "searches": mine.iter_searches,
             "rules": mine.iter_rules,
             "positions": mine.iter_positions,
             "statistics": mine.iter_statistics,
             "lists": mine.iter_lists,
             "services": mine.iter_targets,
+            "sent": mine.iter_sent,
             "recent": mine.iter_recent,
             "shares": mine.iter_shares,
             "comments": mine.iter_comments,

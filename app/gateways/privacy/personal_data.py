@@ -48,6 +48,7 @@ from app.models.reading.notes import NotedEntry, write_markdown
 from app.models.sharing.sharing import LASTING, RelationshipKind, Share
 from app.models.subscriptions.folder import build_folder_paths
 from app.models.subscriptions.muting import is_hidden_site
+from app.models.subscriptions.read_state import RemovedEntries
 from app.models.subscriptions.subscription import Subscription
 from app.runtime.pieces import read_piece
 
@@ -144,6 +145,7 @@ class PersonalDataGateway:
             "apps": self._belongings.list_tokens(user.id),
             "profile": self._profile(user.id),
             "reports": self._belongings.list_reports(user.id),
+            "looked_for": self._belongings.list_looked_for(user.id),
         }
 
     def _profile(self, user_id: int) -> Row | None:
@@ -280,6 +282,41 @@ class PersonalDataGateway:
                     if link.url and state.is_read(link.seq):
                         yield {"link": link.url, "read": True, "feed": feed}
 
+    def iter_hidden(self, user_id: int) -> Iterator[Row]:
+        """Yield the entries that are hidden from lists, by hand or by rules, with their feeds."""
+        for _, card, entry in self._iter_numbered(user_id, lambda one: one.hidden):
+            yield {"title": entry.title, "link": entry.url, "hidden": True, "feed": _feed(card, True)}
+
+    def iter_highlighted(self, user_id: int) -> Iterator[Row]:
+        """Yield the entries that rules have highlighted, with the rule as it is called now.
+
+        Its name is null if it isn't known, or if the rule was deleted.
+        """
+        names = {rule.id: rule.name or rule.query for rule in self._rules.find_by_user(user_id).rules}
+        for one, card, entry in self._iter_numbered(user_id, lambda one: one.highlighted):
+            yield {
+                "title": entry.title,
+                "link": entry.url,
+                "rule": names.get(one.find_highlighter(entry.seq)),
+                "feed": _feed(card, True),
+            }
+
+    def _iter_numbered(
+        self, user_id: int, select: Callable[[Subscription], RemovedEntries]
+    ) -> Iterator[tuple[Subscription, FeedCard, Entry]]:
+        """Yield the entries whose numbers a subscription has in a set, as far as the user may see them."""
+        mine = [one for one in self._subscriptions.find_by_user(user_id) if select(one).bits]
+        for some in _cut(mine):
+            cards = self._feeds.find_cards([one.feed_id for one in some])
+            for one in some:
+                if (card := cards.get(one.feed_id)) is None:
+                    continue
+                for seqs in _cut(select(one).list_seqs()):
+                    links = self._links.find_links_by_seq(one.feed_id, seqs)
+                    keys = [EntryKey(link.id, one.feed_id, link.seq, 0) for link in links]
+                    rows = self._entries.find_rows(user_id, keys)
+                    yield from ((one, card, rows[key.id]) for key in keys if key.id in rows)
+
     def write_notes(self, user_id: int) -> Iterator[bytes]:
         """Yield the notes as a Markdown document, piece by piece."""
         for piece in write_markdown(self._list_noted(user_id), "Notes"):
@@ -313,6 +350,28 @@ class PersonalDataGateway:
         for one in self._targets.find_by_user(user_id):
             on = [occasion.value for occasion in one.on]
             yield {"kind": one.kind.value, "name": one.name, "address": one.address, "on": on}
+
+    def iter_sent(self, user_id: int) -> Iterator[Row]:
+        """Yield what was sent to services of late, the latest first, with entries that the user may see."""
+        names = {one.id: one.name for one in self._targets.find_by_user(user_id)}
+        for some in _cut(self._targets.list_latest(user_id, 0)):
+            keys = self._entries.find_keys(user_id, list({one.entry_id for one in some}))
+            rows = self._entries.find_rows(user_id, keys)
+            for one in some:
+                entry = rows.get(one.entry_id)
+                yield {
+                    "service": names.get(one.target_id),
+                    "title": entry.title if entry else None,
+                    "link": entry.url if entry else None,
+                    "reason": one.occasion.value,
+                    "at": one.at,
+                    "state": one.state.value,
+                    "error": one.error,
+                }
+
+    def iter_tags(self, user_id: int) -> Iterator[Row]:
+        """Yield tags, including those that no entry has."""
+        yield from ({"name": tag.name, "entries": tag.count} for tag in self._tags.find_by_user(user_id))
 
     def iter_statistics(self, user_id: int) -> Iterator[Row]:
         """Yield the days of reading statistics, the oldest first."""

@@ -589,6 +589,12 @@ class EntryMapper:
         return [_read_link(doc) for doc in found]
 
     @translate_errors
+    def find_links_by_seq(self, feed_id: int, seqs: Sequence[int]) -> list[EntryLink]:
+        """Return the identifying fields of those of these entries that exist, ascending by number."""
+        found = self._entries.find({"feed_id": feed_id, "seq": {"$in": list(seqs)}}, _LINK, batch_size=BATCH)
+        return [_read_link(doc) for doc in found.sort("seq")]
+
+    @translate_errors
     def change_star_count(self, feed_id: int, entry_id: int, delta: int, session: Session) -> bool:
         """Change an entry's count of stars, which retention uses; return False if the entry is gone."""
         query, count = {"feed_id": feed_id, "_id": entry_id}, {"$inc": {"stars": delta}}

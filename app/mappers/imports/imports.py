@@ -610,6 +610,7 @@ def _of_mark(row: MarkRow) -> Doc:
         "o": entry.note,
         "q": [list(quote) for quote in entry.quotes],
         "h": entry.html,
+        "i": entry.hidden,
         "x": int(entry.repeats),
     }
     return {name: value for name, value in found.items() if value not in ("", False, [], None) or name == "r"}
@@ -631,6 +632,7 @@ def _mark(doc: Doc) -> MarkRow:
             note=doc.get("o", ""),
             quotes=tuple(Quote(*row) for row in doc.get("q", ())),
             html=doc.get("h", ""),
+            hidden=doc.get("i", False),
             repeats=Repeats(doc.get("x", 0)),
         ),
     )

@@ -161,6 +161,18 @@ class PersonalDataMapper:
         return list(found.sort("created", 1))
 
     @translate_errors
+    def list_looked_for(self, user_id: int) -> list[dict[str, Any]]:
+        """Return the sites on which a feed is looked for on behalf of a user, until when it is known."""
+        asked = list(self._home["crawl_askers"].find({"user_id": user_id}).sort("expires", 1))
+        sites = self._home["crawls"].find({"_id": {"$in": [one["crawl_id"] for one in asked]}}, {"host": 1})
+        hosts = {doc["_id"]: doc["host"] for doc in sites}
+        return [
+            {"site": hosts[one["crawl_id"]], "expires": one["expires"]}
+            for one in asked
+            if one["crawl_id"] in hosts
+        ]
+
+    @translate_errors
     def list_reports(self, user_id: int) -> list[dict[str, Any]]:
         """Return a user's open reports, with only the user's own text."""
         shown = {"_id": 0, "about": 1, "reason": 1, "text": 1, "at": 1}

@@ -295,7 +295,11 @@ class TargetMapper:
 
     @translate_errors
     def list_latest(self, user_id: int, limit: int, entry_id: int | None = None) -> list[Delivery]:
-        """Return a user's deliveries, the latest first; of one entry, if it is given."""
+        """Return a user's deliveries, the latest first; of one entry, if it is given.
+
+        Args:
+            limit: 0: all that haven't expired.
+        """
         query: dict[str, Any] = {"user_id": user_id, "at": {"$type": "date"}}
         if entry_id is not None:
             query["entry_id"] = entry_id

@@ -52,6 +52,7 @@ class SavedEntry:
         link: address of its page; empty: none.
         starred: when it was starred, or True.
         read: None: the archive doesn't say.
+        hidden: it is hidden from the person's lists.
         tags: names as written.
         feed_title: title of its feed. feed_folders: path of the folder around it.
         title: its own title, for a saved page.
@@ -75,6 +76,7 @@ class SavedEntry:
     note: str = ""
     quotes: tuple[Quote, ...] = ()
     html: str = dataclasses.field(default="", compare=False)
+    hidden: bool = dataclasses.field(default=False, kw_only=True)
     repeats: Repeats = dataclasses.field(default=Repeats.NONE, compare=False, kw_only=True)
 
     @property
@@ -97,16 +99,16 @@ class SavedEntry:
     @property
     def is_marked(self) -> bool:
         """Whether the archive says anything about it."""
-        return self.is_kept or self.read is not None
+        return self.is_kept or self.hidden or self.read is not None
 
 
 class MarkCount(enum.StrEnum):
     """What became of the marked entries of an archive.
 
-    WAITING: entries whose feed isn't imported yet. STARRED, TAGGED, READ, NOTED: entries that were marked so;
-    one entry may be in several. PAGES: saved as pages, because they have no feed, or because their feed no
-    longer has them. MISSING: entries that nobody kept and that their feed no longer has. CUT: entries beyond
-    the limit. LONG: texts that were cut or left out, because they are too long or too many.
+    WAITING: entries whose feed isn't imported yet. STARRED, TAGGED, READ, NOTED, HIDDEN: entries that were
+    marked so; one entry may be in several. PAGES: saved as pages, because they have no feed, or because their
+    feed no longer has them. MISSING: entries that nobody kept and that their feed no longer has. CUT: entries
+    beyond the limit. LONG: texts that were cut or left out, because they are too long or too many.
     """
 
     WAITING = "waiting"
@@ -114,6 +116,7 @@ class MarkCount(enum.StrEnum):
     TAGGED = "tagged"
     READ = "read"
     NOTED = "noted"
+    HIDDEN = "hidden"
     MISSING = "missing"
     PAGES = "pages"
     CUT = "cut"

@@ -25,6 +25,11 @@ class RemovedEntries(NamedTuple):
         """Return whether this number is one of them."""
         return seq >= self.start and bool(self.bits >> seq - self.start & 1)
 
+    def list_seqs(self) -> list[int]:
+        """Return the numbers, ascending."""
+        digits = bin(self.bits)[:1:-1]
+        return [self.start + place for place, digit in enumerate(digits) if digit == "1"]
+
     def count_between(self, first: int, last: int) -> int:
         """Return how many of the numbers ``first`` … ``last`` were removed."""
         if not self.bits:  # true for most feeds, and a user may have a thousand
