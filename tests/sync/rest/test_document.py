@@ -156,6 +156,7 @@ _MORE_SCOPES = {
     "changeTargetSecret": ("read",),
     "sendEntry": ("read",),
     "makeFeedAddress": ("read",),
+    "lookForIcon": ("read",),
 }
 
 

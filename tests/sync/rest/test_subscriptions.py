@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from app import clock
 from app.bootstrap.services import Services
 from app.models.accounts.actor import Actor
 from app.web.api.rest.subscriptions import SubscriptionChange
+from tests.sharing.conftest import People
 from tests.sync.rest.conftest import Program
 
 #: A value of each setting that a new subscription doesn't have.
@@ -64,3 +68,32 @@ def test_nobody_overwrites_a_setting_that_he_has_not_seen(mine: Program, feed_id
     assert mine.delete(at, headers={"If-Match": tag}).status_code == 412
     tag = mine.get(at).headers["ETag"]
     assert mine.patch(at, {"read_after": 30}, headers={"If-Match": tag}).status_code == 200
+
+
+def test_many_feeds_are_marked_as_read_with_one_undo(
+    services: Services, people: People, ann: Actor, mine: Program, program: Callable[..., Program]
+) -> None:
+    for name, entries in (("one", 2), ("two", 3), ("three", 1)):
+        people.blog([ann], entries, name)
+    rows = {row["title"]: row["feed_id"] for row in mine.get("/subscriptions").get_json()["items"]}
+    theirs = people.blog([people.join("bob")], 1, "four")
+    other = services.store.database["entries"].find_one({"_id": theirs[0]})["feed_id"]
+    done = mine.post("/subscriptions/mark-read", {"feed_ids": [rows["one"], rows["two"], other]}).get_json()
+    assert done["count"] == 5
+    assert mine.get("/counts").get_json()["unread"] == 1
+    assert mine.post("/undo", {"undo": done["undo"]}).status_code == 200
+    assert mine.get("/counts").get_json()["unread"] == 6
+    refused = program(ann, "read", "subscribe").post("/subscriptions/mark-read", {"feed_ids": [rows["one"]]})
+    assert (refused.status_code, refused.get_json()["scope"]) == (403, "mark")
+
+
+def test_a_program_lets_the_icon_of_its_users_feeds_be_looked_for(
+    services: Services, people: People, mine: Program, feed_id: int
+) -> None:
+    feeds = services.store.database["feeds"]
+    feeds.update_one({"_id": feed_id}, {"$set": {"icon_next": clock.now() + dt.timedelta(days=7)}})
+    assert mine.post(f"/subscriptions/{feed_id}/icon").status_code == 204
+    assert feeds.find_one({"_id": feed_id})["icon_next"] <= clock.now()
+    bob = people.join("bob")
+    other = services.subscriptions.subscribe(bob, "http://other.example/feed").subscription.feed_id
+    assert mine.post(f"/subscriptions/{other}/icon").status_code == 404

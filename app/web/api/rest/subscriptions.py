@@ -43,6 +43,7 @@ from app.web.api.rest.shapes import (
     UnsetType,
     Url,
 )
+from app.web.api.rest.streams import Marked
 from app.web.api.rest.table import Reply, add_example, add_operation
 from app.web.context import get_services, get_web
 from app.web.view import i18n
@@ -236,6 +237,12 @@ class Tickets(Shape, frozen=True):
     message: str
 
 
+class Feeds(Body, frozen=True):
+    """The feeds, by ID; others than yours are ignored."""
+
+    feed_ids: Ids
+
+
 class Bulk(Body, frozen=True):
     """An action on many feeds; `folder_id`: the folder, for actions that need one."""
 
@@ -315,6 +322,7 @@ add_example(
 add_example(FetchingChange(login="ann", password="correct horse", max_minutes=60))  # noqa: S106
 add_example(FeedMove(source=FOLDER, target=OTHER_FOLDER, after=0))
 add_example(Tickets(tickets=("c9d8a7",), resting=0, rests_until=None, message="Checking 1 feed"))
+add_example(Feeds(feed_ids=(FEED,)))
 add_example(Bulk(feed_ids=(FEED,), do="add", folder_id=OTHER_FOLDER))
 add_example(BulkDone(count=1, undo=UNDO))
 
@@ -520,6 +528,21 @@ def _refresh(actor: Actor, feed_id: int | None = None) -> Reply[Tickets]:
     all_rest = until is not None and len(ends) >= done.count
     wait = math.ceil((until - clock.now()).total_seconds()) if all_rest and until else 0
     return Reply(body, 202, retry_after=max(wait, 0))
+
+
+@add_operation("POST", "/subscriptions/{feed_id}/icon", "Look for a feed's icon again", scope=Scope.SUBSCRIBE,
+           tag=TAG, status=204)  # fmt: skip
+def look_for_icon(actor: Actor, feed_id: int) -> None:
+    """Needs the scope `read`, too. After some seconds, `icon` of the subscription has the new address."""
+    get_services().subscriptions.get(actor, feed_id)
+    get_services().icons.look_again(actor, feed_id)
+
+
+@add_operation("POST", "/subscriptions/mark-read", "Mark many feeds as read", scope=Scope.MARK, tag=TAG)
+def mark_feeds_read(actor: Actor, body: Feeds) -> Marked:
+    """Marks all their entries. One `undo` takes all of it back."""
+    done = get_services().marking.mark_feeds(actor, body.feed_ids)
+    return Marked(count=done.count, undo=done.undo if done.count else None)
 
 
 @add_operation("POST", "/subscriptions/bulk", "Update many subscriptions", scope=Scope.SUBSCRIBE, tag=TAG,
