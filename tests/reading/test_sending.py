@@ -437,12 +437,12 @@ def test_failures_are_shown_and_tried_again_with_patience(
         ("connect_failed", "unreachable"),
         ("https_failed", "unreachable"),
         ("bad_response", "unreachable"),
-        ("refused", "refused"),
+        ("refused", "unreachable"),
         ("dns_failed", "dns_failed"),
         ("tls_failed", "tls_failed"),
     ],
 )
-def test_S13_of_what_is_at_an_address_nothing_is_told_but_its_response(word: str, error: str) -> None:
+def test_S13_forbidden_closed_and_silent_addresses_look_alike(word: str, error: str) -> None:
     request = FetchRequest(HOOK)
     assert kinds.classify_response(Fetched(request, 0, HOOK, error=FetchError(word))) == (error, True)
 

@@ -172,3 +172,16 @@ def test_a_rule_chooses_a_service(ann: Visitor, actor: Actor, services: Services
     assert "Deleted service" in ann.get("/settings/rules").text
     (rule,) = services.rules.list_rules(actor).rules
     assert "Deleted service" in ann.get(f"/settings/rules/{rule.id}").text
+
+
+def test_S13_the_hint_for_admins_tells_nothing_of_an_address(
+    ann: Visitor, actor: Actor, services: Services, db: Any
+) -> None:
+    services.sending.add(actor, TargetKind.GOTIFY, "gotify.example", secret="Geheim-7")
+    db.targets.update_many({}, {"$set": {"error": "unreachable", "tried_at": clock.now()}})
+    seen = {}
+    for role in ("user", "admin"):
+        db.users.update_one({"name": "ann"}, {"$set": {"role": role}})
+        seen[role] = ann.get(PAGE).text
+    assert all("The service doesn't respond." in each.replace("&#39;", "'") for each in seen.values())
+    assert ["EVENTR_SEND_ALLOW" in each for each in seen.values()] == [False, True]

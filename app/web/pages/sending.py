@@ -78,7 +78,6 @@ KINDS: dict[TargetKind, KindWords] = {
 _ERRORS: dict[str, str] = {
     "unreachable": N_("The service doesn't respond."),
     "dns_failed": N_("There's no server with this name. Check the address."),
-    "refused": N_("This server doesn't send to addresses in its own network. Its admin can allow this one."),
     "tls_failed": N_("The certificate of the service isn't valid, so nothing was sent."),
     "no_page": N_("The entry has no page, and the service keeps only addresses."),
     "secret": N_(

@@ -37,9 +37,8 @@ class NewTarget(Body, frozen=True):
 class Target(Shape, frozen=True):
     """One of your services, without its secret.
 
-    `error`: of the last attempt, such as `unreachable`, `dns_failed`, `tls_failed`, `http_401` or `refused`
-    (an address that isn't allowed); empty: it succeeded. `dropped`: entries that weren't sent, because they
-    were too many for a day.
+    `error`: of the last attempt, such as `unreachable`, `dns_failed`, `tls_failed` or `http_401`; empty: it
+    succeeded. `dropped`: entries that weren't sent, because they were too many for a day.
     """
 
     id: Id
