@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from app.bootstrap.services import Services
+from app.errors import StartupError
 from app.mappers.feeds import entry_bodies
 from app.mappers.mongo.migrations import m0005_take_back_page_texts
 from app.mappers.mongo.migrations.migrator import Migrator
 from app.mappers.mongo.migrations.run import Migration
 from app.models.accounts.actor import Actor
 from app.models.reading.stream import StreamKind, StreamRef
-from app.models.sharing.sharing import Audience
+from app.models.sharing.sharing import Audience, Share
 from tests.reading.test_full_texts import STORY, Site, feed
 from tests.sharing.conftest import People
 from tests.sharing.visiting import Doors
@@ -38,8 +40,8 @@ def _fetch(services: Services, feed_id: int, entry_id: int, site: Site) -> Any:
     return elsewhere(lambda: asyncio.run(texts.fetch(feed_id, entry_id, site)))
 
 
-def _save(services: Services, who: Actor, site: Site | None = None) -> int:
-    saved = services.saved_pages.save(who, PAGE, title="Roofs")
+def _save(services: Services, who: Actor, site: Site | None = None, url: str = PAGE) -> int:
+    saved = services.saved_pages.save(who, url, title="Roofs")
     _fetch(services, saved.feed_id, saved.entry_id, site or Site())
     return saved.entry_id
 
@@ -197,41 +199,39 @@ def test_entry_with_a_stored_full_text_is_shared_with_the_text_of_its_feed(
             assert "birds." in pages[path], path
 
 
+def _restore_text(services: Services, share: Share) -> None:
+    """Store a shared page as older versions did: with the whole text as the entry's own."""
+    entries = services.store.database["entries"]
+    root = {"_id": share.of.entry_id, "feed_id": share.of.feed_id}
+    now = entries.find_one(root)
+    assert now is not None
+    html = entry_bodies.unpack(now["full"]["body"])
+    full = {"at": now["full"]["at"], "title": "One"}
+    body = entry_bodies.pack(html.content, "", html.raw)
+    entries.update_one(root, {"$set": {"body": body, "full": full}})
+
+
+def _migrate(services: Services, cancelled: Callable[[], bool] = lambda: False) -> None:
+    # As the only one: the present database is newer than the versions before it.
+    step = Migration(1, "Take back", m0005_take_back_page_texts.apply)
+    Migrator(services.store, "9.9", migrations=[step], cancelled=cancelled).run()
+
+
 def test_pages_that_were_shared_with_their_text_are_taken_back(
     services: Services, people: People, ann: Actor, bob: Actor, doors: Doors
 ) -> None:
-    """Shares of older versions; a killed migration continues, and a repetition changes nothing."""
+    """Shares of older versions; a repetition changes nothing."""
     people.open(ann)
     people.follow(bob, "ann")
     ordinary = _subscribe(people, ann)
     mine = _save(services, ann)
     share = services.sharing.share(ann, mine, audience=Audience.PUBLIC).share
     db = services.store.database
-    root = {"_id": share.of.entry_id, "feed_id": share.of.feed_id}
-    now = db["entries"].find_one(root)
-    assert now is not None
-    html = entry_bodies.unpack(now["full"]["body"])
-    # As they were stored: with the whole text as the entry's own.
-    db["entries"].update_one(
-        root,
-        {
-            "$set": {
-                "body": entry_bodies.pack(html.content, "", html.raw),
-                "full": {"at": now["full"]["at"], "title": "One"},
-            }
-        },
-    )
-    services.gateways.entries.forget_keys()
+    _restore_text(services, share)
     assert LATER in doors(None).get(f"/@ann/{share.id}").text
     tag = doors(None).get("/@ann/atom.xml").headers["ETag"]
-
-    def migrate() -> None:
-        # As the only one: the present database is newer than the versions before it.
-        db["schema"].delete_many({})
-        step = Migration(1, "Take back", m0005_take_back_page_texts.apply)
-        Migrator(services.store, "9.9", migrations=[step]).run()
-
-    migrate()
+    db["schema"].delete_many({})
+    _migrate(services)
     pages = _read_all(services, doors, "ann", share.id, bob)
     assert not [path for path, text in pages.items() if LATER in text]
     assert FIRST in pages[f"/@ann/{share.id}"]
@@ -239,10 +239,42 @@ def test_pages_that_were_shared_with_their_text_are_taken_back(
     found = services.full_texts.request_text(bob, share.id)
     assert found is not None
     assert LATER in found.html
-    once = db["entries"].find_one(root)
-    migrate()
-    assert db["entries"].find_one(root) == once
+    once = db["entries"].find_one({"_id": share.of.entry_id})
+    db["schema"].delete_many({})
+    _migrate(services)
+    assert db["entries"].find_one({"_id": share.of.entry_id}) == once
     assert LATER in services.reading.get_article(ann, mine).entry.content
     full = services.reading.get_article(ann, ordinary).entry.full
     assert full is not None
     assert LATER in full.html
+
+
+def test_a_stopped_migration_of_shared_pages_continues(
+    services: Services, people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(m0005_take_back_page_texts, "_BATCH", 1)
+    people.open(ann)
+    urls = [PAGE, f"{PAGE}/2", "https://paper.example/1", "https://paper.example/2"]
+    shares = [services.sharing.share(ann, _save(services, ann, url=url)).share for url in urls]
+    for share in shares:
+        _restore_text(services, share)
+    entries = services.store.database["entries"]
+    roots = {"_id": {"$in": [share.of.entry_id for share in shares]}}
+    before = {doc["_id"]: doc["revision"] for doc in entries.find(roots)}
+    services.store.database["schema"].delete_many({})
+    stops = 0
+    while True:
+        # Each process gets one batch further, until it is stopped.
+        stop = iter([False, True]).__next__
+        try:
+            _migrate(services, stop)
+        except StartupError:
+            stops += 1
+            assert stops < 20
+            continue
+        break
+    assert stops > 1
+    after = list(entries.find(roots))
+    assert {doc["_id"]: doc["revision"] - 1 for doc in after} == before, "each is changed once"
+    texts = [entry_bodies.unpack(doc["body"]) for doc in after]
+    assert [(text.content, FIRST in text.summary) for text in texts] == [("", True)] * len(urls)

@@ -26,7 +26,7 @@ _BY_ID = [("_id", pymongo.ASCENDING)]
 
 @translate_errors
 def apply(run: Run) -> None:
-    """Change the pages feed by feed; a repetition continues with the feed after the last finished one."""
+    """Change the pages feed by feed; a repetition continues behind the last changed batch."""
     feeds = run.database["feeds"]
     # Feeds of kind "saved" of nobody hold the pages behind shares.
     shared: Doc = {"kind": "saved", "private_to": None}
@@ -40,14 +40,14 @@ def apply(run: Run) -> None:
 
 
 def _change_feed(run: Run, feed_id: int) -> None:
-    entries, after = run.database["entries"], 0
+    entries = run.database["entries"]
     while True:
-        query = {"feed_id": feed_id, "_id": {"$gt": after}}
+        query = {"feed_id": feed_id, "_id": {"$gt": run.progress.get("entry", 0)}}
         ids = [doc["_id"] for doc in entries.find(query, {"_id": 1}, sort=_BY_ID, limit=_BATCH)]
         if not ids:
             return
-        run.commit_batch(functools.partial(_change_entries, run, feed_id, ids), run.progress)
-        after = ids[-1]
+        progress = {**run.progress, "entry": ids[-1]}
+        run.commit_batch(functools.partial(_change_entries, run, feed_id, ids), progress)
 
 
 def _change_entries(run: Run, feed_id: int, ids: list[int], session: Session) -> None:
