@@ -157,6 +157,7 @@ _MORE_SCOPES = {
     "sendEntry": ("read",),
     "makeFeedAddress": ("read",),
     "lookForIcon": ("read",),
+    "retryTarget": ("read",),
 }
 
 

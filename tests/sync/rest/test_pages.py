@@ -102,6 +102,7 @@ SAME = {
     "/settings/rules/run/undo": "undoRun",
     "/settings/sending": "addTarget",
     "/settings/sending/<int:target_id>/delete": "deleteTarget",
+    "/settings/sending/<int:target_id>/retry": "retryTarget",
     "/settings/sending/<int:target_id>/secret": "changeTargetSecret",
     "/settings/sending/<int:target_id>/switch": "switchTarget",
     "/settings/sending/<int:target_id>/test": "testTarget",

@@ -151,6 +151,22 @@ def test_target(actor: Actor, target_id: int) -> Target:
     return _shape(get_services().sending.test(actor, target_id))
 
 
+@add_operation(
+    "POST",
+    "/targets/{target_id}/retry",
+    "Send again what a service didn't get",
+    scope=Scope.SHARE,
+    tag=GROUP,
+    errors=(429,),
+)
+def retry_target(actor: Actor, target_id: int) -> Target:
+    """Sends what waits, and the latest entries that were given up; without any, a test message.
+
+    Needs the scope `read`, too. The result is in `error` and `tried_at`, at the latest in a second request.
+    """
+    return _shape(get_services().sending.retry(actor, target_id))
+
+
 @add_operation("DELETE", "/targets/{target_id}", "Delete a service", scope=Scope.SHARE, tag=GROUP, status=204)
 def delete_target(actor: Actor, target_id: int) -> None:
     """What waits isn't sent."""
