@@ -43,6 +43,7 @@ from tests.support.cells import CELL, SecondCell, cell_db, second_cell, settings
 from tests.support.commands import build_logged_services
 from tests.support.demo import Demo
 from tests.support.reader import add_user
+from tests.support.shortcuts import collect_names, find_shortcuts
 
 __all__ = ["cell_db", "second_cell", "settings"]
 
@@ -281,52 +282,102 @@ FOR_ALL = {
     "targets.find_due",
     "undo.find_left",
 }
-#: The modules that handle whole stores.
-_WHOLE = {"cells", "indexes", "outbox", "outbox_rows", "placement"}
+#: Functions that open people's data by a name or a database, and why they may.
+PAST = {
+    # The routing itself.
+    *("cells._open", "cells.get", "cells.group_by_people", "cells._write_group"),
+    # Indexes of all collections, in each store.
+    *("indexes.ensure_cell_indexes", "indexes.ensure_indexes", "indexes.find_missing_indexes"),
+    # They count and copy in a store that the outbox or the mover names.
+    *("outbox._iterate_marks", "outbox.count_all_readers", "outbox.count_keepers", "outbox.count_readers"),
+    *("outbox.find_counted", "outbox.has_pending"),
+    *("person_documents.add_documents", "person_documents.add_late", "person_documents.compute_digests"),
+    *("person_documents.delete", "person_documents.delete_late", "person_documents.find_filled"),
+    *("person_documents.read", "person_documents.remove_all"),
+    # They choose the database by person, or ask every store.
+    *("erasure._erase_counted", "erasure._erase_in", "erasure.erase", "erasure.forget", "erasure.stop"),
+    *("personal_data._batch", "personal_data.list_positions", "personal_data.list_stream_views"),
+    *("subscriptions.mark_together", "feed_words.find_folder_names"),
+}
 APP = Path(__file__).parents[2] / "app"
 
 
-def test_no_mapper_opens_peoples_data_past_the_cells() -> None:
+def test_no_function_opens_peoples_data_past_the_cells() -> None:
     people = {name for name, (where, _) in PLACEMENTS.items() if where is Home.CELL}
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in APP.rglob("*.py")}
+    names = collect_names(trees.values())
     past, for_all = set(), set()
-    for path in APP.rglob("*.py"):
-        if path.stem in _WHOLE or "migrations" in path.parts:
-            continue
-        found = _find_shortcuts(ast.parse(path.read_text(encoding="utf-8")), people)
+    for path, tree in trees.items():
+        if "migrations" in path.parts:
+            continue  # they run in each store
+        found = find_shortcuts(tree, people, names)
         past |= {f"{path.stem}.{name}" for name in found[0]}
         for_all |= {f"{path.stem}.{name}" for name in found[1]}
-    # They choose the database by person, or ask every store.
-    assert past == {
-        *("erasure._erase_counted", "erasure.forget"),
-        *("personal_data.list_positions", "personal_data.list_stream_views"),
-    }
-    assert for_all == {name.removeprefix("privacy.") for name in FOR_ALL}
+    assert past == PAST
+    assert for_all - {"cells.iterate_tables"} == {name.removeprefix("privacy.") for name in FOR_ALL}
 
 
-def _find_shortcuts(tree: ast.AST, people: set[str]) -> tuple[set[str], set[str]]:
-    """Return the functions that open a collection of people by its name, and those that ask every store."""
-    past, for_all = set(), set()
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for node in ast.walk(function):
-            if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-                base = ast.unparse(node.value)
-                if node.slice.value in people and ("database" in base or "home" in base):
-                    past.add(function.name)
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Attribute) and called.attr in (
-                "read_each",
-                "iterate_tables",
-                "iterate_stores",
-            ):
-                for_all.add(function.name)
-    return past, for_all
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self._database['marks'].find()",
+        "self._store.database['marks'].find()",
+        "self._held['marks'].find()",
+        "self._open('c1')['marks'].find()",
+        "given['marks'].find()",
+        "(store.database if one else given)['marks'].find()",
+        "[each['marks'].find() for each in (store.database, given)]",
+        "self._held[NAME].find()",
+        "self._held[name].find()",
+        "self._held[f'{name}s'].find()",
+        "self._held.marks.find()",
+        "self._client['eventr']['marks'].find()",
+        "anything.get_collection('marks').find()",
+        "anything.get_collection(name=NAME).find()",
+        "Table(given, 'marks').find()",
+        "given.command('find', 'marks')",
+        "self._entries.aggregate([{'$lookup': {'from': 'marks', 'as': 'x'}}])",
+        "self._entries.aggregate([{'$out': 'marks'}])",
+    ],
+)
+def test_each_short_cut_past_the_cells_is_caught(line: str) -> None:
+    assert _find_in(line)[0] == {"find"}
 
 
-def test_a_short_cut_past_the_cells_is_caught() -> None:
-    code = "def find(self): return self._database['marks'].find()\ndef each(self): self._marks.read_each(f)"
-    assert _find_shortcuts(ast.parse(code), {"marks"}) == ({"find"}, {"each"})
+@pytest.mark.parametrize(
+    "line",
+    [
+        "doc['marks']",
+        "self._held['entries'].find()",
+        "self._held[OTHER].find()",
+        "self._marks.get(user_id).find()",
+        "given.command('ping')",
+        "anything.get_collection('entries')",
+    ],
+)
+def test_what_opens_other_collections_is_no_short_cut(line: str) -> None:
+    assert _find_in(line) == (set(), set())
+
+
+def test_what_asks_every_store_is_found() -> None:
+    assert _find_in("self._marks.read_each(read)") == (set(), {"find"})
+
+
+def _find_in(line: str) -> tuple[set[str], set[str]]:
+    """Return what is found in a mapper with this line."""
+    code = f"""
+NAME, KEPT = "marks", 1
+NAME = "marks"
+OTHER = "entries"
+class Mapper:
+    def __init__(self, database: Database[Doc]) -> None:
+        self._held = database
+    def _open(self, cell: str) -> Database[Doc]: ...
+    def find(self, given: Database[Doc], name: str) -> None:
+        {line}
+"""
+    tree = ast.parse(code)
+    return find_shortcuts(tree, {"marks"}, collect_names([tree]))
 
 
 def test_errors_between_two_steps_of_a_mapper_are_translated(

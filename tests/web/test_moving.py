@@ -20,14 +20,14 @@ from app.models.operations.cells import HOME, Place, PlaceState
 from app.models.reading.stream import StreamQuery, StreamRef
 from app.web.api.rest import shapes
 from app.web.security.sessions import get_cookie_name
-from tests.sharing.conftest import People
+from tests.sharing.conftest import People, people
 from tests.support.cells import CELL, SecondCell, cell_db, move, second_cell, settings, wait_until
 from tests.sync.rest.world import World
 from tests.web.conftest import Visitor
 from tests.web.test_access import MATRIX
 from tests.web.test_commands import LEFT_OUT, build_social_world, fill
 
-__all__ = ["cell_db", "second_cell", "settings"]
+__all__ = ["cell_db", "people", "second_cell", "settings"]
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_a_page_about_someone_whose_cell_is_down_does_not_speak_of_your_data(
             assert who.get("/@annie").status_code == 200
             page = who.get("/@annie/following")
             assert page.status_code == 503
-            assert html.escape(CellError.others) in page.text
+            assert CellError.others in html.unescape(page.text)
             assert "your data" not in page.text
     finally:
         second_cell.start()
