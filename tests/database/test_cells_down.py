@@ -182,6 +182,25 @@ def test_of_the_first_callers_of_a_process_one_connects(
         assert _count_callers(waits.begun) == 1
 
 
+def test_others_do_not_wait_long_for_the_first_caller(settings: Settings, readers: Readers) -> None:
+    found = list[str]()
+
+    def call() -> None:
+        try:
+            built.cells.get_store(CELL)
+        except CellError as e:
+            found.append(e.word)
+
+    with contextlib.closing(bootstrap.build(settings)) as built:
+        [cell] = built.cells._get_cells()
+        with cell._looking:
+            other = threading.Thread(target=call)
+            other.start()
+            other.join(30)
+            assert found == ["cell_unavailable"]
+        assert built.cells.get_store(CELL) is cell
+
+
 class Sent(monitoring.CommandListener):
     """Counts the commands that a cell gets, by thread."""
 
@@ -215,6 +234,7 @@ def test_a_frozen_cell_gets_no_more_commands_of_callers(
             first = threading.Thread(target=lambda: found.append(readers.find()), name="first")
             first.start()
             wait_until(readers.cell.watch._is_doubtful)
+            assert readers.cell._has_primary(), "the driver hasn't noticed yet"
             sent.by_thread.clear()
             assert readers.find() == {readers.bob.user_id}
             assert _call_together(readers.read_own) == ["CellError"] * TOGETHER
