@@ -387,6 +387,31 @@ def test_G01_what_others_show_no_more_is_left_out(people: People, ann: Actor, bo
     assert [(c["text"], c["on"]) for c in found.json("comments")] == [("my own words", None)]
 
 
+def test_G01_hidden_and_highlighted_entries_that_others_show_no_more_are_left_out(
+    services: Services, people: People, ann: Actor, bob: Actor
+) -> None:
+    people.open(bob)
+    people.follow(ann, "bob")
+    posts = [services.sharing.publish_post(bob, f"Post {number}", "Text") for number in (1, 2)]
+    services.rules.save(ann, Rule(0, "All", "title:/Post/", highlight=True))
+    run = services.rule_runs.begin(ann, services.rules.list_rules(ann).rules[0].id)
+    services.rule_runs.continue_run(ann.user_id, run.id, seconds=30)
+    for post in posts:
+        services.hiding.hide_entry(ann, post.id)
+
+    def count() -> list[int]:
+        found = read_export(services, ann)
+        return [len(found.json(name)) for name in ("hidden", "highlighted")]
+
+    assert count() == [2, 2]
+    services.sharing.update_share(bob, posts[0].id, audience=Audience.PRIVATE)
+    assert count() == [1, 1]
+    services.following.update_profile(
+        bob, display="", bio="", links=(), audience=Audience.PRIVATE, listed=False, open_lists=False
+    )
+    assert count() == [0, 0]
+
+
 def test_G01_names_in_the_file_are_ours_alone(people: People, ann: Actor) -> None:
     services = people.services
     services.folders.create(ann, "../../etc/passwd")
