@@ -54,9 +54,8 @@ class Base:
         addresses = parse_cells(settings.cells)
         read_epoch = self.place_epoch.read if addresses else None
         get_slot = RedisSlot(settings.redis_url).get_slot if addresses else None
-        return Cells(
-            self.store, addresses, settings.mongodb_name, read_epoch, get_slot, settings.cell_patience
-        )
+        patience = settings.cell_patience
+        return Cells(self.store, addresses, settings.mongodb_name, read_epoch, get_slot, patience=patience)
 
     @lazy
     def place_epoch(self) -> RedisPlaceEpoch:

@@ -152,7 +152,7 @@ class CellStore(Store):
         """Let the database be that of this cell; raises as :meth:`check_identity` does.
 
         Args:
-            taken: cells that certainly have a database: if it has the name of one, that is no mistake.
+            taken: cells that certainly have a database: if it has the name of one, that isn't a mistake.
         """
         self.check_pause()
         claim_database(self.database, self.name, lambda name: name in taken or self._is_used(name))
@@ -166,7 +166,7 @@ class CellStore(Store):
             StartupError: a newer program has upgraded it, or this process should stop.
         """
         self.ping()  # building indexes may take hours, and so would waiting for a server that is down
-        # Strictly: only who looks at all cells may replace a name.
+        # Strictly: a name is replaced only after a look at all cells.
         claim_database(self.database, self.name, lambda name: name != self.name or self._is_used(name))
         if self._migrations:
             program = metadata.version("eventr")

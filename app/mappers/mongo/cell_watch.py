@@ -93,7 +93,7 @@ class CellWatch:
             _log.info("cell_responds", cell=self._cell)
 
     def note_failure(self) -> None:
-        """Record that the cell isn't responding: somebody has waited long enough, so nobody else does."""
+        """Record that the cell isn't responding: one call has waited for it, so no other does."""
         with self._lock:
             self._waits_until = 0.0
             self._responds.clear()

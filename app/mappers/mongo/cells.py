@@ -272,6 +272,7 @@ class Cells:
         name: str,
         read_epoch: Callable[[], int] | None = None,
         get_slot: Callable[[], int] | None = None,
+        *,
         patience: float = PATIENCE,
     ) -> None:
         self.home = home
