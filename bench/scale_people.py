@@ -4,10 +4,11 @@ It has two parts. Polls are simulated second by second: each feed becomes due af
 looks every five seconds and keeps at most 20,000 feeds in flight, hosts have their rate limits, and workers
 have a fixed speed. People are computed from rates: requests, marks and new entries times measured unit costs.
 
-All assumptions are fields of :class:`Assumptions`. Unit costs are the figures of ``bench/results.json``, and
-those of ``bench.scale_polls`` from the same run; assumed are MongoDB's half of a
-page and 16 commands per request. ``scale.sim_check`` compares the sum of
-the unit costs with a whole system that was measured separately (``system.304_ms``).
+All assumptions are fields of :class:`Assumptions`, and are printed. Unit costs are measured: those of
+``bench.scale_polls`` and ``bench.scale_units`` in the same run, the others are figures of
+``bench/results.json``. ``scale.sim_check`` compares the CPU of a poll that the simulation counts with a whole
+system that was measured separately (``system.304_ms``); ``bench.scale_units`` checks the operations and the
+CPU of MongoDB and Redis.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Final
 from app.config import Settings
 from bench.harness import RESULTS, Bench
 from bench.scale_polls import PollCost
+from bench.scale_units import UnitCost, Units, publish_units
 from workers.updater.batching import MOST
 
 DAY: Final = 86_400
@@ -40,21 +42,32 @@ class Assumptions:
     requests: int = 50
     marks: int = 100
     peak: float = 5.0
-    #: Requests by kind; the rest are marks, which are counted above.
+    #: Requests by kind; together 1. Marks are counted above.
     lists: float = 0.45
     articles: float = 0.45
     searches: float = 0.10
     #: Seconds between polls of a feed, and new entries per feed and day.
     interval: int = 1800
     entries: float = 1.0
-    #: Subscriptions per person.
+    #: Subscriptions per person, and entries that a person has starred or tagged.
     subscriptions: int = 100
+    kept: int = 200
     #: Hosts per feed. The number of a host's feeds falls with its rank.
     hosts: float = 0.25
     #: Part of their time that workers are busy on average.
     utilization: float = 0.6
     #: Simulated seconds; the first half fills the queues and isn't counted.
     seconds: int = 5400
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The part of each kind of request."""
+        return {"list": self.lists, "article": self.articles, "search": self.searches}
+
+    @property
+    def marks_per_request(self) -> float:
+        """How many marks come with one request."""
+        return self.marks / self.requests
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -189,59 +202,62 @@ class Load:
     cache_bytes: float
 
 
-def compute_load(given: Assumptions, costs: Mapping[str, float], poll: PollCost) -> Load:
+def compute_load(given: Assumptions, costs: Mapping[str, float], poll: PollCost, units: Units) -> Load:
     """Return the load of an installation from unit costs.
 
     Args:
         costs: The values of ``bench/results.json``.
         poll: The cost of a poll.
+        units: What requests, marks and new entries cost MongoDB and Redis.
     """
     peak = given.people * given.active / DAY * given.peak
     requests, marks = peak * given.requests, peak * given.marks
-    # CPU in seconds per request, of Python and MongoDB together; a third of a page is MongoDB's.
-    page, article = costs["system.list_page_16_cpu_ms"] / 1e3, costs["system.article_page_16_cpu_ms"] / 1e3
-    search = costs["system.search_16_cpu_ms"] / 1e3
-    mark = costs["system.mark_16_cpu_ms"] / 1e3
-    whole = (
-        requests * (page * given.lists + article * given.articles + search * given.searches) + marks * mark
-    )
-    of_mongodb = (
-        costs["reading.page_ms"] / 1e3 * MONGODB_SHARE * requests + costs["reading.mark_ms"] / 1e3 * marks
-    )
+    per_second = {kind: requests * part for kind, part in given.weights.items()} | {"mark": marks}
+    # What requests and marks cost per second.
+    served = UnitCost(0, 0)
+    for kind, rate in per_second.items():
+        served = served.plus(units.requests[kind].times(rate))
     polls = given.feeds / given.interval
     new = given.feeds * given.entries / DAY
+    entries = units.new_entry.times(new)
     one_new = costs["system.one_new_ms"] / 1e3
     index = costs["search.index_us"] / 1e6
     return Load(
         requests=requests + marks,
-        web_cores=whole - of_mongodb,
+        web_cores=served.other_cpu,
         worker_cores=polls * (poll.worker + poll.updater) / 1e6
         + 1 / costs["refresh.304"] * polls
         + new * one_new,
-        mongodb_cores=of_mongodb + polls * poll.mongodb / 1e6 + new * costs["system.one_new_index_ms"] / 1e3,
-        redis_cores=polls * poll.redis / 1e6,
+        mongodb_cores=served.mongodb_cpu + polls * poll.mongodb / 1e6 + entries.mongodb_cpu,
+        redis_cores=served.redis_cpu + polls * poll.redis / 1e6 + entries.redis_cpu,
         search_cores=requests * given.searches * costs["search.engine_cpu_ms"] / 1e3 + new * index,
-        mongodb_operations=requests * COMMANDS + marks * 4 + polls * poll.mongodb_operations + new,
-        redis_operations=polls * poll.redis_operations + requests,
+        mongodb_operations=served.mongodb_operations
+        + polls * poll.mongodb_operations
+        + entries.mongodb_operations,
+        redis_operations=served.redis_operations + polls * poll.redis_operations + entries.redis_operations,
         entry_bytes=new * DAY * 365 * costs["system.entry_bytes"],
-        people_bytes=given.people * (given.subscriptions * 150 + 30_000),
+        people_bytes=given.people
+        * (given.subscriptions * units.subscription_bytes + given.kept * units.mark_bytes),
         search_bytes=new * DAY * 365 * costs["search.entry_bytes"],
-        cache_bytes=given.feeds * 2000 + given.people * given.active * given.subscriptions * 150,
+        cache_bytes=given.feeds * units.feed_bytes
+        + given.people * given.active * given.subscriptions * units.subscription_bytes,
     )
 
 
-#: MongoDB's part of a page's time in the service layer; commands of a request (tests/web/test_commands.py).
-MONGODB_SHARE, COMMANDS = 0.5, 16
+#: The installation whose figures are published.
+LARGEST = Assumptions(1_000_000, 2_000_000)
 
 
 def publish_simulation(bench: Bench, poll: PollCost) -> None:
     """Publish ``scale.sim_*``: 1 million people; smaller installations are printed."""
+    units = publish_units(bench, LARGEST.weights, LARGEST.marks_per_request)
     costs = {name: doc["value"] for name, doc in json.loads(RESULTS.read_text("utf-8")).items()}
-    sizes = [Assumptions(100, 2000), Assumptions(10_000, 100_000), Assumptions(1_000_000, 2_000_000)]
+    sizes = [Assumptions(100, 2000), Assumptions(10_000, 100_000), LARGEST]
     if bench.quick:
         sizes = [Assumptions(100, 200, seconds=3600)]
     for given in sizes:
-        load = compute_load(given, costs, poll)
+        bench.note(f"{given}")
+        load = compute_load(given, costs, poll, units)
         outcome = PollSimulation(given, costs["refresh.304"], Settings()).run()
         bench.note(f"{given.people:,} people, {given.feeds:,} feeds: {_describe(load)}")
         bench.note(f"  {outcome}")
@@ -263,7 +279,8 @@ def publish_simulation(bench: Bench, poll: PollCost) -> None:
         ("people_gb", load.people_bytes / 1e9, "GB"),
     ):
         bench.figure(f"scale.sim_{name}", [value], unit)
-    # Bare libcurl of a poll is in refresh.304 and not in the cost of a poll: so the sum is an upper bound.
+    # The cost of a poll has no network: its fetch is that of refresh.304. A whole system does more, such as
+    # the queue manager's work, that neither has. So the sum is a lower bound.
     summed = poll.total / 1e3 + 1e3 / costs["refresh.304"]
     bench.figure("scale.sim_check", [summed / costs["system.304_ms"]], "×")
 

@@ -35,7 +35,7 @@ Doc = dict[str, Any]
 SIZES, QUICK = (2000, 20_000, 200_000), (50, 100)
 POLLS = 2000
 #: Operations of clients, without those of monitoring and pings.
-_COUNTED = ("insert", "query", "update", "delete", "getmore", "command")
+COUNTED = ("insert", "query", "update", "delete", "getmore", "command")
 #: Ids of the copies begin so far above the original.
 HEAD = 200_000
 MOST_GROWTH = 1.15
@@ -150,7 +150,7 @@ class FeedSet:
         """Return the operations that MongoDB and Redis have counted."""
         counters = self.database.client.admin.command("serverStatus")["opcounters"]
         stats: Any = self._redis.info("stats")
-        return sum(counters[name] for name in _COUNTED), int(stats["total_commands_processed"])
+        return sum(counters[name] for name in COUNTED), int(stats["total_commands_processed"])
 
     def _make_due(self, feed_ids: Sequence[int]) -> None:
         past = clock.now() - dt.timedelta(days=2)

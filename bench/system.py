@@ -295,7 +295,7 @@ def _measure_reading(bench: Bench, feeds: int, entries: int) -> dict[str, float]
 
 def _read(bench: Bench, whole: Whole) -> dict[str, float]:
     found: dict[str, float] = {}
-    for name, endpoint in _endpoints(whole).items():
+    for name, endpoint in build_endpoints(whole).items():
         found |= {f"{name}{suffix}": value for suffix, value in _time(bench, whole, endpoint).items()}
     return found
 
@@ -308,7 +308,8 @@ class Endpoint:
     send: Callable[[Client, int], bytes]
 
 
-def _endpoints(whole: Whole) -> dict[str, Endpoint]:
+def build_endpoints(whole: Whole) -> dict[str, Endpoint]:
+    """Return the requests that are measured, by name."""
     with contextlib.closing(whole.open_program()) as program:
         page = json.loads(program.get("/streams/all/entries?show=unread&limit=1000"))
         ids = [row["id"] for row in page["items"]]

@@ -9,6 +9,7 @@ import os
 import statistics
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,10 @@ import pytest
 from app.config import Settings
 from app.feeds.html.text import flatten_html
 from app.feeds.parse import parse
-from bench import docs, farm, fulltext, harness, polling, scale, scale_people, soak, system
+from bench import docs, farm, fulltext, harness, polling, scale, scale_people, scale_units, soak, system
 from bench.family import Family
 from bench.harness import Bench, Cpu, Figure
+from bench.scale_polls import PollCost
 
 HOUR, DAY = 3600, 86400
 HEAD = f"text\n{docs.BEGIN}\n{docs.END}\nmore\n"
@@ -259,6 +261,32 @@ def test_simulated_polls_come_in_time_unless_their_host_limits_them() -> None:
 
 def test_simulated_workers_that_are_too_slow_let_the_queue_grow() -> None:
     assert _simulate(hosts=1e6, utilization=2.0).queue > 5 * _simulate(hosts=1e6).queue
+
+
+def _units(operations: float) -> scale_units.Units:
+    cost = scale_units.UnitCost(
+        operations, 2 * operations, operations / 1e3, operations / 1e4, operations / 100
+    )
+    return scale_units.Units(dict.fromkeys(scale_units.KINDS, cost), cost, cost, 100, 200, 300)
+
+
+def test_a_computed_load_is_rates_times_unit_costs_and_nothing_else() -> None:
+    """So no number is hidden outside of the assumptions and the measured costs."""
+    given = scale_people.Assumptions(864_000, 86_400, interval=1000, peak=1.0, requests=10, marks=20)
+    costs: defaultdict[str, float] = defaultdict(lambda: 1000.0)
+    poll = PollCost(0, 0, 0, 0, 3, 5)
+    load = scale_people.compute_load(given, costs, poll, _units(7))
+    # 86,400 people a day: one a second, with 10 requests and 20 marks; a new entry a second; 86.4 polls.
+    assert load.requests == 30
+    assert load.mongodb_operations == pytest.approx(31 * 7 + 86.4 * 3)
+    assert load.redis_operations == pytest.approx(31 * 14 + 86.4 * 5)
+    assert load.mongodb_cores == pytest.approx(31 * 7e-3)
+    assert load.redis_cores == pytest.approx(31 * 7e-4)
+    assert load.web_cores == pytest.approx(30 * 7e-2)
+    assert load.people_bytes == 864_000 * (100 * 100 + 200 * 200)
+    assert load.cache_bytes == 86_400 * 300 + 86_400 * 100 * 100
+    nothing = scale_people.compute_load(given, defaultdict(float, {"refresh.304": 1.0}), poll, _units(0))
+    assert (nothing.mongodb_cores, nothing.redis_cores, nothing.web_cores) == (0, 0, 0)
 
 
 def test_scale_names_sizes_and_percentiles() -> None:
