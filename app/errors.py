@@ -99,7 +99,7 @@ class EventrError(Exception):
     code: ClassVar[str] = "error"
     http_status: ClassVar[int] = 500
     default: ClassVar[str] = N_("Something went wrong on our side. Try again in a minute.")
-    #: What someone else reads whose data isn't concerned; empty: the same sentence.
+    #: The sentence for people whose own data isn't concerned; empty: the same one.
     others: ClassVar[str] = ""
 
     def __init__(self, message: str | None = None, **ids: Any) -> None:

@@ -1,7 +1,7 @@
 """Follows, follow requests, mutes and blocks. A follower has an ordinary subscription.
 
-What a person decides about someone else's subscription must not wait for that one's cell. So it is stored in
-the home store as a decision, which holds at once, and is done then or by the updater.
+A person's decision about a follower's subscription must not wait for the follower's cell. So it is stored in
+the home store, holds at once, and is done then or by the updater.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class FollowDecision(NamedTuple):
 
     Attributes:
         key: names the decision.
-        user_id: the one who follows, or no longer.
+        user_id: the follower, or former follower.
         kind: ACCEPTED or ENDED.
         to: the person who decided.
     """
