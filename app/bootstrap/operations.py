@@ -60,8 +60,8 @@ class OperationsServices(NotificationServices):
             self.gateways.outbox,
             lambda: self.notifier.deliver_waiting(),  # built when it is needed
             self.gateways.saved_pages,
-            self.gateways.follows,
-            self.events,
+            follows=self.gateways.follows,
+            events=self.events,
         )
 
     @lazy

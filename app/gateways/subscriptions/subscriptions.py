@@ -333,7 +333,7 @@ class SubscriptionGateway:
             kept.append(mine._replace(muted=tie.muted))
         return tuple(kept)
 
-    def finish_ended(self, user_id: int, whom: Profile) -> bool:
+    def finish_ended(self, user_id: int, recipient: Profile) -> bool:
         """Delete a user's subscription to a person who has ended it; return whether there was one.
 
         Safe to repeat, also by a process that was frozen meanwhile: a later subscription stays.
@@ -342,20 +342,22 @@ class SubscriptionGateway:
             MovingError: the user is being moved.
             CellError: the user's cell isn't responding.
         """
-        decision = self._ties.find_decision(user_id, RelationshipKind.ENDED, whom.user_id)
+        decision = self._ties.find_decision(user_id, RelationshipKind.ENDED, recipient.user_id)
         if decision is None:
             return False
         with identity_map.bypass():
-            mine = self._subscriptions.find(user_id, whom.feed_id)
+            mine = self._subscriptions.find(user_id, recipient.feed_id)
         # While the decision is open, nobody subscribes. So what was read before is what has ended.
         if not self._ties.is_open(decision):
             return False
 
         def end_subscription(session: Session) -> bool:
-            return mine is not None and bool(self._leave(user_id, whom.feed_id, session, only_id=mine.id))
+            return mine is not None and bool(
+                self._leave(user_id, recipient.feed_id, session, only_id=mine.id)
+            )
 
         has_ended = self._cells.run_in_transaction(user_id, end_subscription)
-        self.prevent_restore(user_id, whom.feed_id)
+        self.prevent_restore(user_id, recipient.feed_id)
         self._ties.remove_decision(decision)
         return has_ended
 

@@ -40,6 +40,7 @@ class CellService:
         outbox: OutboxGateway,
         deliver: Callable[[], int],
         pages: SavedPageGateway,
+        *,
         follows: FollowGateway,
         events: EventPort,
     ) -> None:
