@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import datetime as dt
 import hashlib
@@ -83,6 +84,12 @@ class Receiver:
     @property
     def bodies(self) -> list[Any]:
         return [json.loads(request.form or b"") for request in self.requests]
+
+
+@pytest.fixture
+def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for no job: these tests run it themselves."""
+    monkeypatch.setattr(sending, "TEST_WAIT", 0.0)
 
 
 def _run(services: Services, actor: Actor, receiver: Receiver) -> dict[str, Any]:
@@ -447,6 +454,7 @@ def test_S13_forbidden_closed_and_silent_addresses_look_alike(word: str, error: 
     assert kinds.classify_response(Fetched(request, 0, HOOK, error=FetchError(word))) == (error, True)
 
 
+@pytest.mark.usefixtures("no_wait")
 def test_what_a_service_did_not_get_is_sent_again_on_demand(services: Services, now: Clock) -> None:
     ann = add_user(services)
     feed_id = _subscribe(services, ann, "Climate", "Chess")
@@ -472,6 +480,51 @@ def test_what_a_service_did_not_get_is_sent_again_on_demand(services: Services, 
     assert len(receiver.requests) == 5
 
 
+@pytest.mark.usefixtures("no_wait")
+def test_each_entry_that_failed_is_sent_again_once_and_what_arrived_is_not(
+    services: Services, now: Clock
+) -> None:
+    ann = add_user(services)
+    feed_id = _subscribe(services, ann, "Climate", "Chess")
+    target, ids = _add(services, ann), _find_ids(services, feed_id)
+
+    def send(title: str, status: int) -> None:
+        now.add(dt.timedelta(minutes=2))  # within a minute it would be the same request
+        services.sending.send(ann, ids[title], target.id)
+        _run(services, ann, Receiver(status))
+
+    for status in (413, 200, 413):
+        send("Climate", status)
+    for _ in range(3):
+        send("Chess", 413)
+    services.sending.retry(ann, target.id)
+    receiver = Receiver()
+    _run(services, ann, receiver)
+    assert [body["entry"]["title"] for body in receiver.bodies] == ["Chess"]
+    services.sending.retry(ann, target.id)
+    _run(services, ann, receiver)
+    assert [body["event"] for body in receiver.bodies[1:]] == ["entry.test"], "what arrived isn't tried again"
+
+
+@pytest.mark.usefixtures("no_wait")
+def test_trying_again_ends_at_the_limit_of_a_day(services: Services, now: Clock) -> None:
+    settings = dataclasses.replace(services.settings, sends_per_day=sending.SHOWN * 2)
+    ann, receiver = add_user(services), Receiver(413, 413, 413)
+    feed_id = _subscribe(services, ann, "Climate")
+    target, ids = _add(services, ann), _find_ids(services, feed_id)
+    services.sending.send(ann, ids["Climate"], target.id)
+    _run(services, ann, receiver)
+    with contextlib.closing(bootstrap.build(settings)) as small:
+        for _ in range(2):
+            small.sending.retry(ann, target.id)
+            _run(services, ann, receiver)
+        with pytest.raises(RateLimitedError):
+            small.sending.retry(ann, target.id)
+    _run(services, ann, receiver)
+    assert len(receiver.requests) == 3
+
+
+@pytest.mark.usefixtures("no_wait")
 def test_what_failed_long_ago_or_for_good_or_is_being_sent_isnt_sent_again(
     services: Services, now: Clock
 ) -> None:

@@ -104,31 +104,46 @@ class TargetMapper:
     def retry(self, user_id: int, target_id: int, now: dt.datetime, since: dt.datetime, limit: int) -> int:
         """Let a target rest no longer, and what waits for it be due; return how much of it is due now.
 
-        Of what was given up since ``since``, the latest ``limit`` entries are due, too. What a worker is
-        sending stays the worker's.
+        Of the entries that were given up since ``since``, the latest ``limit`` are due, too: each once, and
+        none that the target has got or that waits for it, whatever the causes are. What a worker is sending
+        stays the worker's.
         """
         self._targets.get(user_id).update_one(
             {"_id": target_id, "user_id": user_id}, {"$unset": {"rests_until": ""}}
         )
         deliveries = self._deliveries.get(user_id)
         mine: Doc = {"user_id": user_id, "target_id": target_id}
-        failed = {
-            **mine,
-            "at": {"$gt": since},
-            "state": DeliveryState.FAILED.value,
-            "error": {"$nin": FINAL_ERRORS},
-            "entry_id": {"$ne": 0},
-        }
-        rows = deliveries.find(failed, {"_id": 1}, hint="user_at").sort("at", -1).limit(limit)
-        again: Doc = {"state": DeliveryState.WAITING.value, "due": now, "tries": 0}
-        ids = [row["_id"] for row in rows]
-        if ids:
-            deliveries.update_many(
-                {**mine, "_id": {"$in": ids}, "state": DeliveryState.FAILED.value}, {"$set": again}
-            )
+        if ids := self._find_given_up({**mine, "at": {"$gt": since}}, limit):
+            failed = {**mine, "_id": {"$in": ids}, "state": DeliveryState.FAILED.value}
+            again: Doc = {"state": DeliveryState.WAITING.value, "due": now, "tries": 0}
+            deliveries.update_many(failed, {"$set": again})
         waiting = {**mine, "due": {"$gt": now}, "claimed": {"$not": {"$gt": now}}}
         deliveries.update_many(waiting, {"$set": {"due": now}}, hint="user_due")
         return deliveries.count_documents({**mine, "due": {"$lte": now}}, hint="user_due")
+
+    def _find_given_up(self, query: Doc, limit: int) -> list[Any]:
+        """Return the latest failed delivery of each entry that wasn't sent and isn't waiting, by time."""
+        failed = {"state": DeliveryState.FAILED.value, "error": {"$nin": FINAL_ERRORS}}
+        stages: list[Doc] = [
+            {"$match": {**query, "entry_id": {"$ne": 0}}},
+            {"$sort": {"at": -1}},
+            {
+                "$group": {
+                    "_id": "$entry_id",
+                    "states": {"$addToSet": "$state"},
+                    "latest": {"$first": "$$ROOT"},
+                }
+            },
+            {"$match": {"states": [DeliveryState.FAILED.value]}},
+            {"$replaceRoot": {"newRoot": "$latest"}},
+            {"$match": failed},
+            {"$sort": {"at": -1}},
+            {"$limit": limit},
+            {"$project": {"_id": 1}},
+        ]
+        return [
+            row["_id"] for row in self._deliveries.get(query["user_id"]).aggregate(stages, hint="user_at")
+        ]
 
     @translate_errors
     def remove(self, user_id: int, target_id: int) -> bool:
