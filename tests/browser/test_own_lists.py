@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -94,6 +95,76 @@ def test_a_note_shows_its_passage_and_its_own_words(visit: Visit, filled: demo.D
     assert set(grounds) == {"rgba(0, 0, 0, 0)"}, "no row is filled"
 
 
+def test_the_list_of_notes_shows_when_each_was_written_in_the_order_of_the_rows(
+    visit: Visit, filled: demo.Demo
+) -> None:
+    page = visit(login="ann")
+    page.goto("/read/notes?view=panes&density=cozy")
+    times = page.locator("#rows .row time")
+    expect(times).to_have_count(4)
+    noted = [one.get_attribute("datetime") or "" for one in times.all()]
+    assert noted == sorted(noted, reverse=True)
+    for row in page.locator("#rows .row").all():
+        expect(row.locator("time")).to_have_attribute("title", re.compile(r"^Noted: \w"))
+    # Other lists show when an entry was published.
+    page.goto("/read/all?view=panes&density=cozy")
+    expect(page.locator('#rows time[title^="Noted"]')).to_have_count(0)
+
+
+def test_tags_have_a_line_of_their_own_below_a_note_also_those_just_added(
+    visit: Visit, filled: demo.Demo
+) -> None:
+    page = visit(login="ann")
+    page.goto("/read/notes?view=panes&density=cozy")
+    row = page.locator(f'.row[data-id="{filled.entry}"]')
+    labels = row.locator(".gist > .labels")
+    parts = ["quoted hl-yellow", "written", "rest", "labels"]
+
+    def expect_tags(*names: str) -> None:
+        expect(labels.locator(".tag")).to_have_text(list(names))
+        expect(row.locator("p .tag")).to_have_count(0)
+        assert row.locator(".gist > *").evaluate_all("(all) => all.map((e) => e.className)") == parts
+
+    expect_tags("Japan", "Travel")
+    row.locator("h2 a").click()
+    page.locator("#tags summary").click()
+    page.locator("#tag-list button").get_by_text("Recipes for spring").click()
+    expect_tags("Japan", "Recipes for spring", "Travel")
+    page.reload()
+    expect_tags("Japan", "Recipes for spring", "Travel")
+    page.goto("/read/shares?view=panes&density=cozy")
+    share = page.locator("#rows .row:has(.rest)").first
+    share.locator("h2 a").click()
+    expect(page.locator("#article .prose").first).to_be_visible()
+    page.keyboard.press("t")
+    page.locator("#tag-list button").get_by_text("Recipes for spring").click()
+    expect(share.locator(".labels + .rest")).to_be_visible()
+    expect(share.locator("p .tag")).to_have_count(0)
+
+
+def test_rows_of_ones_own_lists_say_nothing_of_being_read(visit: Visit, filled: demo.Demo) -> None:
+    page = visit(login="ann")
+    for name in ("notes", "shares"):
+        page.goto(f"/read/{name}?view=panes&density=cozy")
+        for row in page.locator("#rows .row").all():
+            dot = row.evaluate("(e) => getComputedStyle(e, '::before').visibility")
+            assert dot == "hidden"
+            assert "Unread" not in row.locator("h2").aria_snapshot()
+            assert row.locator("h2").evaluate("(e) => getComputedStyle(e).fontWeight") == "600"
+    page.goto("/read/notes?view=panes&density=cozy")
+    page.keyboard.press("j")
+    row = page.locator("#rows .row[aria-current]")
+    expect(row).to_have_class(re.compile("is-read"))
+    page.keyboard.press("m")
+    expect(row).not_to_have_class(re.compile("is-read"))
+    assert "Unread" not in row.locator("h2").aria_snapshot()
+    # The other lists keep their dots.
+    page.goto("/read/all?view=panes&density=cozy")
+    other = page.locator("#rows .row:not(.is-read)").first
+    assert other.evaluate("(e) => getComputedStyle(e, '::before').visibility") == "visible"
+    assert "Unread" in other.locator("h2").aria_snapshot()
+
+
 def test_an_own_share_shows_the_note_first_and_its_audience_beside_the_source(
     visit: Visit, filled: demo.Demo
 ) -> None:
@@ -104,6 +175,7 @@ def test_an_own_share_shows_the_note_first_and_its_audience_beside_the_source(
         seen_by = first.locator(".seen-by")
         expect(seen_by).to_have_text("Followers")
         expect(seen_by).to_have_attribute("title", "Followers only")
+        assert seen_by.evaluate("(e) => getComputedStyle(e, '::before').content").startswith('"·"')
         assert abs(_middle(seen_by) - _middle(first.locator(".src"))) < 2
         assert abs(_middle(seen_by) - _middle(first.locator("time"))) < 3
         expect(last.locator(".seen-by")).to_have_text("Only you")

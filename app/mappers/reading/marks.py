@@ -45,6 +45,7 @@ _PREVIEW: Doc = {
     "quotes": {"$size": _QUOTES},
     "text": {"$substrCP": [{"$ifNull": [{"$first": _TEXTS}, ""]}, 0, _SHOWN]},
     "texts": {"$size": _TEXTS},
+    "at": "$noted_at",
 }
 _MARK: Doc = dict.fromkeys(("entry_id", "feed_id", "starred_at", "tags", "tagged_at", "noted_at"), 1)
 _MARK |= {"liked_at": 1, "_id": 0}

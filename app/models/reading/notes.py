@@ -112,6 +112,7 @@ class NotePreview(NamedTuple):
         quotes: number of its passages.
         text: the beginning of the first of the person's own words; "": there are none.
         texts: number of their texts: the note's own, and those on passages.
+        at: when it was written, by which its list is sorted.
     """
 
     quote: str
@@ -119,6 +120,7 @@ class NotePreview(NamedTuple):
     quotes: int
     text: str
     texts: int
+    at: dt.datetime
 
     @property
     def excerpt(self) -> str:

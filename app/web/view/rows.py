@@ -154,10 +154,12 @@ class RowRenderer:
         return said
 
     def _time(self, row: EntryRow) -> str:
-        """Return an entry's age or when it was read, as a link to it if the title leads to the site."""
-        at = row.read_at or row.at
+        """Return an entry's age, or when it was read or noted; as a link if the title leads to the site."""
+        at = row.noted.at if row.noted else row.read_at or row.at
         moment = format_moment(at)
-        if row.read_at:
+        if row.noted:
+            moment = _("Noted: %(when)s", when=moment)
+        elif row.read_at:
             moment = _("Read: %(when)s", when=moment)
         ago = format_ago(at)
         size = ' class="day"' if len(ago) > AGO else ""
@@ -194,7 +196,7 @@ class RowRenderer:
         if state := self._shares.get(row.id):
             return f"<p>{source}{render_audience(state.share.audience)}</p>"
         parts = [source]
-        if labels := self._labels(row):
+        if not row.noted and (labels := self._labels(row)):
             parts.append(f" {labels}")
         if row.copies:
             parts.append(self._copies(row))
@@ -213,7 +215,7 @@ class RowRenderer:
     def _gist(self, row: EntryRow, title: str, text: str) -> str:
         """Return what the lists of notes and of own shares are for, each part on lines of its own."""
         if row.noted:
-            parts = _show_note(row.noted)
+            parts = [*_show_note(row.noted), self._labels(row)]
         elif state := self._shares.get(row.id):
             # Not that of a sharer: others that the user follows may have shared the same entry. The text of a
             # post without a title stands in place of that.

@@ -11,19 +11,31 @@ const reload = async (url, id) => {
   if (place) await htmx.ajax("GET", url, { target: `#${id}`, source: place, swap: "outerHTML" });
 };
 
+const make = (name, className) => Object.assign(document.createElement(name), { className });
+
+// In the lists of notes and of own shares, tags have a line of their own: at the end, or above the reactions.
+function makeLine(row, shares) {
+  const line = make("div", "labels");
+  const gist = row.querySelector(".gist") ?? row.querySelector(":scope > div").appendChild(make("div", "gist"));
+  gist.insertBefore(line, shares ? gist.querySelector(".rest") : null);
+  return line;
+}
+
 function paint(id, tags) {
-  const line = document.querySelector(`#rows .row[data-id="${CSS.escape(id)}"] p`);
-  if (!line) return;
-  for (const old of line.querySelectorAll(".tag")) old.remove();
+  const row = document.querySelector(`#rows .row[data-id="${CSS.escape(id)}"]`);
+  if (!row) return;
+  for (const old of row.querySelectorAll(".labels, .tag")) old.remove();
+  const { stream } = row.closest("[data-stream]").dataset, own = ["notes", "shares"].includes(stream);
+  if (own && !tags.length) return;
+  const line = own ? makeLine(row, stream === "shares") : row.querySelector("p");
   // A feed's own list doesn't name the feed.
-  const source = line.querySelector(".src");
+  const source = line?.querySelector(".src");
   for (const tag of tags.toReversed()) {
-    const word = document.createElement("span");
-    word.className = "tag";
+    const word = make("span", "tag");
     word.dir = "auto";
     word.textContent = tag.name;
     if (source) source.after(word);
-    else line.prepend(word);
+    else line?.prepend(word);
   }
 }
 
