@@ -129,6 +129,28 @@ def test_on_a_phone_the_text_stays_in_sight_beside_its_choices(
     assert box.evaluate("(e) => e.scrollWidth <= e.clientWidth")
 
 
+def test_a_phone_offers_no_width_of_lines_beside_the_text_and_keeps_that_of_the_settings(
+    site: Site, visit: Visit, ann: Actor, eventually: Eventually
+) -> None:
+    site.services.accounts.set_preferences(ann, {"text_width": "wide"})
+    page = visit(login="ann", size=PHONE)
+    _open(page)
+    box = _ask(page)
+    width = box.locator("#look-text_width")
+    expect(width).to_be_hidden()
+    end = "(e) => e.getBoundingClientRect().bottom - e.querySelector('.onoff').getBoundingClientRect().bottom"
+    assert box.evaluate(end) >= 16
+    _choose(box, "loose")
+    eventually(lambda: _mine(site, ann).line_height == "loose")
+    assert _mine(site, ann).text_width == "wide"
+    page.set_viewport_size({"width": 640, "height": 900})
+    expect(width).to_be_visible()
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    expect(width).to_be_hidden()
+    page.goto("/settings/display")
+    expect(page.locator("#f-text_width")).to_be_visible()
+
+
 @pytest.mark.parametrize("language", ["en", "ar"])
 @pytest.mark.parametrize("view", ["panes", "list", "expanded"])
 @pytest.mark.parametrize("width", [900, 1100, 1440])

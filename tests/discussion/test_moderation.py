@@ -70,7 +70,10 @@ def test_a_report_reaches_administrators_and_is_decided(
     for words in ("Words &lt;i&gt;of", "It insults me", "by bob"):
         assert words in found
     office.post("/admin/moderation/remove", {"thing": str(share.id), "about": "share"})
-    assert "No open reports." in office.get("/admin/moderation").text
+    decided = office.get("/admin/moderation").text
+    assert "No open reports." in decided
+    assert "Decided reports are deleted." in decided
+    assert "Suspended accounts" not in decided
     assert people.rows(ann, SHARES) == ()
     with pytest.raises(NotFoundError):
         people.services.sharing.get_share(bob, share.id)
@@ -158,6 +161,7 @@ def test_who_is_suspended_and_what_he_shared_are_gone_at_once(
     assert own.get("/people").status_code == 303
     assert services.moderation.list_cases(boss).cases == ()
     assert [p.handle for p in services.moderation.list_cases(boss).suspended] == ["ann"]
+    assert "Suspended accounts" in doors(boss).get("/admin/moderation").text
     assert services.reading.get_tree(bob).unread == 0
     assert services.reading.get_tree(bob).feeds == ()
     for ref in (FOLLOWING, ALL, StreamRef(StreamKind.STARRED)):

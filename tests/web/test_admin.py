@@ -127,6 +127,9 @@ def test_feeds_are_listed_by_what_is_wrong_with_them(services: Services, root: V
     }
     assert [name for name, there in shown.items() if there] == ["show=never", "q=ONE.ex", "sort=subscribers"]
     assert "one.example" in root.get(f"/admin/feeds?q={feed_id}").text
+    db.feeds.update_one({"_id": feed_id}, {"$set": {"title": "Der (kleine) Garten"}})
+    for words, is_found in (("KLEINE) g", True), ("kleine. g", False)):
+        assert ("one.example" in root.get("/admin/feeds", query_string={"q": words}).text) is is_found
     assert root.get(f"/admin/feeds?q={'9' * 40}").status_code == 200
     db.feeds.update_one({"_id": feed_id}, {"$set": {"error": "gone", "errors": 3, "next_check_at": None}})
     page = root.get("/admin/feeds?show=dead&word=gone").text

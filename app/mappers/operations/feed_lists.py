@@ -42,8 +42,12 @@ _MATCHES: dict[FeedFilter, Doc] = {
 
 
 def _find_text(text: str) -> list[Doc]:
-    """Return the ways in which a feed may match a text: part of its address, or its id."""
-    ways: list[Doc] = [{"url": {"$regex": f"^[^?#]*{re.escape(text)}", "$options": "i"}}]
+    """Return the ways in which a feed may match a text: part of its title or its address, or its id."""
+    part = re.escape(text)
+    ways: list[Doc] = [
+        {"title": {"$regex": part, "$options": "i"}},
+        {"url": {"$regex": f"^[^?#]*{part}", "$options": "i"}},
+    ]
     if text.isdecimal() and len(text) <= _ID_DIGITS:
         ways.append({"_id": int(text)})
     return ways
