@@ -148,6 +148,16 @@ def check_address(kind: TargetKind, address: str, policy: Policy) -> str:
     return url
 
 
+def is_same_server(one: str, other: str) -> bool:
+    """Return whether two checked addresses have the same scheme, host and port."""
+    return _get_server(one) == _get_server(other)
+
+
+def _get_server(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
 def check_secret(kind: TargetKind, secret: str) -> str:
     """Return the checked secret of a service.
 

@@ -726,6 +726,10 @@ SCREENS: tuple[Screen, ...] = (
         "sending-secret",
         lambda demo: f"/settings/sending?secret={demo.services.sending.list_targets(demo.ann)[-1].id}",
     ),
+    Screen(
+        "sending-address",
+        lambda demo: f"/settings/sending?address={demo.services.sending.list_targets(demo.ann)[-1].id}",
+    ),
     Screen("sending-refused", "/settings/sending", _service_refused, expect="400"),
     Screen("send", _sendable),
     Screen("settings-sessions", _sessions),

@@ -9,7 +9,7 @@ import datetime as dt
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ import pytest
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
-from app.errors import FetchError, InvalidError, NotFoundError, RateLimitedError, TooLargeError
+from app.errors import ConflictError, FetchError, InvalidError, NotFoundError, RateLimitedError, TooLargeError
 from app.feeds import targets as kinds
 from app.feeds.fetch.address_policy import Policy
 from app.gateways.reading import targets as gateway
@@ -273,6 +273,14 @@ def test_what_cannot_be_a_service_is_refused(
         services.sending.add(ann, kind, address, secret=secret)
     assert caught.value.ids["field"] == field
     assert services.sending.list_targets(ann) == []
+    good = "https://ntfy.sh/topic" if kind is TargetKind.NTFY else "https://good.example/"
+    target = services.sending.add(ann, kind, good, secret="good")
+    if field == "secret" and not secret:
+        address = "https://other.example/"  # else the stored one stays
+    with pytest.raises(InvalidError) as caught:
+        services.sending.change_address(ann, target.id, address, secret)
+    assert caught.value.ids["field"] == field
+    assert services.sending.list_targets(ann) == [target]
 
 
 def test_the_allow_list_of_feeds_does_not_hold_for_sending(services: Services) -> None:
@@ -365,6 +373,124 @@ def test_a_new_secret_doesnt_send_again_what_is_being_sent(
     # What a failed attempt left waits for nobody: a new secret makes it due.
     services.sending.change_secret(ann, target.id, "newer")
     assert _run(services, ann, another) == {"done": int(status == 503)}
+
+
+@pytest.mark.parametrize("status", [200, 503])
+def test_a_new_address_gets_what_waits_and_no_secret_goes_to_the_other_address(
+    services: Services, now: Clock, status: int
+) -> None:
+    ann = add_user(services)
+    feed_id = _subscribe(services, ann, "Climate", "Football")
+    target = services.sending.add(ann, TargetKind.GOTIFY, "https://old.example/", secret="old")
+    ids = _find_ids(services, feed_id)
+    services.sending.send(ann, ids["Climate"], target.id)
+    new = "https://new.example/push"
+
+    class Changing(Receiver):
+        """The address is changed while an entry is on its way, and another worker does its job."""
+
+        async def stream_fetches(self, requests: Sequence[FetchRequest]) -> AsyncIterator[Fetched]:
+            services.sending.change_address(ann, target.id, new, "new")
+            async for one in super().stream_fetches(requests):
+                yield one
+
+    first, second = Changing(status), Receiver()
+    assert _run(services, ann, first) == {"done": 1}
+    services.sending.send(ann, ids["Football"], target.id)
+    services.sending.change_address(ann, target.id, new)  # what waits is due, although the service rested
+    assert _run(services, ann, second) == {"done": 1 if status == 200 else 2}
+    sent = [(one.url, dict(one.headers)["X-Gotify-Key"]) for one in (*first.requests, *second.requests)]
+    assert sent[0] == ("https://old.example/message", "old")
+    assert set(sent[1:]) == {("https://new.example/push/message", "new")}
+    assert set(_states(services, ann)) == {DeliveryState.SENT}
+
+
+def test_a_secret_is_never_stored_beside_an_address_it_wasnt_entered_for(services: Services, db: Any) -> None:
+    ann = add_user(services)
+    target = services.sending.add(ann, TargetKind.GOTIFY, "https://old.example/", secret="old")
+    services.sending.change_address(ann, target.id, "https://new.example/", "new")
+    stored = db.targets.find_one({"_id": target.id})
+    # Both changes were checked before the other one was stored.
+    for late in (
+        dataclasses.replace(target, sealed=b"for the old address"),
+        dataclasses.replace(target, address="https://old.example/other"),
+    ):
+        assert not services.mappers.targets.store_access(target, late, clock.now())
+    assert db.targets.find_one({"_id": target.id}) == stored
+    # Nor is one stored that a service without a secret was to get for its old address.
+    bare = _add(services, ann)
+    services.sending.change_address(ann, bare.id, "https://new.example/in")
+    late = dataclasses.replace(bare, sealed=b"for the old address")
+    assert not services.mappers.targets.store_access(bare, late, clock.now())
+    # An older secret doesn't come back with a change of the path.
+    before = services.gateways.targets.get(ann.user_id, target.id)
+    services.sending.change_secret(ann, target.id, "newer")
+    assert not services.mappers.targets.store_access(
+        before, dataclasses.replace(before, address="https://new.example/x"), clock.now()
+    )
+
+
+def test_a_change_meanwhile_is_kept_or_said(services: Services) -> None:
+    ann, targets = add_user(services), services.gateways.targets
+    target = services.sending.add(ann, TargetKind.GOTIFY, "https://push.example/", secret="old")
+
+    def _change(address: str, meanwhile: Callable[[], object]) -> None:
+        """Change the address; the name is made after it was read, so something else is stored then."""
+        done = list[object]()
+        targets.set_address(
+            ann.user_id, target.id, address, "", clock.now(),
+            name_host=lambda one: done.append(done or meanwhile()) or one,  # type: ignore[func-returns-value]
+        )  # fmt: skip
+
+    _change("https://push.example/a", lambda: services.sending.change_secret(ann, target.id, "newer"))
+    stored = targets.get(ann.user_id, target.id)
+    built = targets.build_request(stored, Delivery(ann.user_id, target.id, 0, "test:1", clock.now()))
+    assert built
+    assert (built.url, dict(built.headers)["X-Gotify-Key"]) == ("https://push.example/a/message", "newer")
+    with pytest.raises(ConflictError):
+        _change(
+            "https://push.example/b",
+            lambda: services.sending.change_address(ann, target.id, "https://new.example/", "new"),
+        )
+    assert targets.get(ann.user_id, target.id).address == "https://new.example/"
+
+
+@pytest.mark.parametrize(
+    ("address", "stays"),
+    [
+        ("https://push.example/other", True),
+        ("HTTPS://PUSH.example:443/", True),
+        ("push.example/x", True),
+        ("http://push.example/", False),
+        ("http://push.example:443/", False),
+        ("https://push.example:8443/", False),
+        ("https://push.example.evil.example/", False),
+        ("https://evil.example/push.example", False),
+    ],
+)
+def test_a_stored_secret_stays_with_its_server_only(
+    services: Services, db: Any, address: str, stays: bool
+) -> None:
+    ann = add_user(services)
+    target = services.sending.add(ann, TargetKind.GOTIFY, "https://push.example/", secret="Geheim-7")
+    before = db.targets.find_one({"_id": target.id})
+    if stays:
+        services.sending.change_address(ann, target.id, address)
+        assert db.targets.find_one({"_id": target.id})["secret"] == before["secret"]
+        return
+    for secret in ("", " "):
+        with pytest.raises(InvalidError) as caught:
+            services.sending.change_address(ann, target.id, address, secret)
+        assert caught.value.ids["field"] == "secret"
+    assert db.targets.find_one({"_id": target.id}) == before
+
+
+def test_a_service_without_a_secret_moves_without_one_and_its_name_follows(services: Services) -> None:
+    ann = add_user(services)
+    named = services.sending.add(ann, TargetKind.WEBHOOK, HOOK, name="Mine")
+    for target, name in ((_add(services, ann), "new.example"), (named, "Mine")):
+        found = services.sending.change_address(ann, target.id, "new.example/in")
+        assert (found.address, found.name) == ("https://new.example/in", name)
 
 
 def test_a_slow_attempt_isnt_repeated_because_the_service_rested_meanwhile(

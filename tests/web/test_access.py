@@ -188,6 +188,7 @@ MATRIX: dict[tuple[str, str], dict[str, str]] = {
     ("/settings/sending/<int:target_id>/retry", "POST"): {"": "theirs"},
     ("/settings/sending/<int:target_id>/switch", "POST"): {"": "theirs", "on": "0"},
     ("/settings/sending/<int:target_id>/secret", "POST"): {"": "theirs", "secret": "x"},
+    ("/settings/sending/<int:target_id>/address", "POST"): {"": "theirs", "address": "https://example.org/x"},
     ("/settings/sending/<int:target_id>/delete", "POST"): {"": "theirs"},
     ("/entries/<int:entry_id>/send", "GET"): {"": "theirs"},
     ("/entries/<int:entry_id>/send", "POST"): {"": "theirs", "target": "7"},

@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 from app import clock
 from app.bootstrap.services import Services
 from app.errors import ForbiddenError, NotFoundError
-from app.models.accounts.actor import Actor
+from app.models.accounts.actor import Actor, Permission
 from app.models.reading.targets import Occasion, TargetKind, Wanted
 from tests.reading.test_rules import bring, subscribe
 from tests.support.reader import add_user
@@ -57,7 +57,7 @@ def test_a_secret_is_replaced_and_all_else_stays(
     page = BeautifulSoup(ann.get(PAGE).text, "lxml")
     link = page.select_one(f"a[href='{PAGE}?secret={target.id}#f-{target.id}-secret']")
     assert link
-    assert not page.select(".change-secret")
+    assert not page.select(".change-access")
     page = BeautifulSoup(ann.get(f"{PAGE}?secret={target.id}").text, "lxml")
     field = page.select_one(f"#f-{target.id}-secret")
     assert field
@@ -96,6 +96,94 @@ def test_a_secret_is_replaced_and_all_else_stays(
         sending.change_secret(add_user(services, "bob"), target.id, "x")
     with pytest.raises(ForbiddenError):
         sending.change_secret(dataclasses.replace(actor, limits=frozenset()), target.id, "x")
+
+
+def test_an_address_is_replaced_and_all_else_stays(
+    ann: Visitor, actor: Actor, services: Services, db: Any
+) -> None:
+    sending = services.sending
+    target = sending.add(actor, TargetKind.GOTIFY, "gotify.example", secret="Geheim-7", on=[Occasion.STAR])
+    page = BeautifulSoup(ann.get(PAGE).text, "lxml")
+    assert page.select_one(f".menu-box a[href='{PAGE}?address={target.id}#f-{target.id}-address']")
+    page = BeautifulSoup(ann.get(f"{PAGE}?address={target.id}").text, "lxml")
+    fields = {name: page.select_one(f"#f-{target.id}-{name}") for name in ("address", "secret")}
+    assert fields["address"]
+    assert fields["secret"]
+    assert (fields["address"]["value"], fields["secret"]["value"]) == ("https://gotify.example/", "")
+    assert not fields["secret"].has_attr("required"), "it may stay for the same server"
+    wanted = [Wanted(target.id, 17, "star")]
+    services.gateways.targets.store_requests(actor.user_id, wanted, clock.now())
+    rest = clock.now() + dt.timedelta(hours=3)
+    db.deliveries.update_one({"target_id": target.id}, {"$set": {"due": rest, "tries": 3}})
+    db.targets.update_one({"_id": target.id}, {"$set": {"rests_until": rest, "error": "unreachable"}})
+    before = db.targets.find_one({"_id": target.id})
+    for address, secret, wrong in (
+        ("http://127.0.0.1/x", "Neu-8", "address"),
+        ("https://push.example/x", "", "secret"),
+        ("https://push.example/x", "two words", "secret"),
+    ):
+        refused = ann.post(f"{PAGE}/{target.id}/address", {"address": address, "secret": secret})
+        assert refused.status_code == 400
+        page = BeautifulSoup(refused.text, "lxml")
+        (field,) = page.select("[aria-invalid]")
+        assert field["id"] == f"f-{target.id}-{wrong}"
+        said = [page.select_one(f"#{one}") for one in str(field["aria-describedby"]).split()]
+        assert [one and one["class"] for one in said] == [["hint", "bad"], ["hint"]]
+        typed = page.select_one(f"#f-{target.id}-address")
+        assert typed
+        assert typed["value"] == address
+        assert not page.select(".note.error")
+        assert "Neu-8" not in refused.text
+        assert db.targets.find_one({"_id": target.id}) == before
+    form = {"address": "push.example/x", "secret": "Neu-8"}
+    assert ann.post(f"{PAGE}/{target.id}/address", form).location == PAGE
+    after = db.targets.find_one({"_id": target.id})
+    assert (after["address"], after["name"]) == ("https://push.example/x", "push.example")
+    unchanged = {"secret", "rests_until", "address", "name"}
+    assert {k: v for k, v in after.items() if k not in unchanged} == {
+        k: v for k, v in before.items() if k not in unchanged
+    }
+    assert "rests_until" not in after
+    waiting = db.deliveries.find_one({"target_id": target.id})
+    assert (waiting["due"] <= clock.now(), waiting["tries"]) == (True, 3), "what waited is due"
+    with pytest.raises(NotFoundError):
+        sending.change_address(add_user(services, "bob"), target.id, "https://bob.example/", "x")
+    for limits in (frozenset(), {Permission.SHARE_EDIT}, {Permission.ENTRY_READ}):
+        limited = dataclasses.replace(actor, limits=frozenset(limits))
+        with pytest.raises(ForbiddenError):
+            sending.change_address(limited, target.id, "https://evil.example/", "x")
+
+
+@pytest.mark.parametrize(
+    ("error", "mend"),
+    [
+        *((word, "Change address") for word in ("unreachable", "dns_failed", "tls_failed", "http_404")),
+        *((word, "Change address") for word in ("http_301", "http_308")),
+        *((word, "Change access token") for word in ("http_401", "http_403", "secret")),
+        *((word, "") for word in ("http_500", "no_page", "entry_gone")),
+    ],
+)
+def test_a_failed_service_offers_what_may_mend_it(
+    ann: Visitor, actor: Actor, services: Services, error: str, mend: str
+) -> None:
+    target = services.sending.add(actor, TargetKind.GOTIFY, "gotify.example", secret="Geheim-7")
+    services.mappers.targets.record_result(actor.user_id, target.id, error, clock.now())
+    page = BeautifulSoup(ann.get(PAGE).text, "lxml")
+    assert [one.text for one in page.select(".mend a")] == [mend] * bool(mend)
+    assert [one.text for one in page.select("#services .menu-box > a")] == [
+        "Change address",
+        "Change access token",
+    ]
+
+
+def test_a_refused_field_keeps_its_hint(ann: Visitor) -> None:
+    answer = ann.post(PAGE, {"kind": "gotify", "address": "gotify.example"})
+    page = BeautifulSoup(answer.text, "lxml")
+    (field,) = page.select("[aria-invalid]")
+    assert field["aria-describedby"] == "e-secret h-secret"
+    error, hint = page.select("#e-secret, #h-secret")
+    assert error.text == "Enter the access token of the service."
+    assert "under “Apps”" in hint.text
 
 
 def test_an_optional_secret_can_be_removed(ann: Visitor, actor: Actor, services: Services, db: Any) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from app.config import Settings
-from app.errors import InvalidError, NotFoundError, TooLargeError
+from app.errors import ConflictError, InvalidError, NotFoundError, TooLargeError
 from app.feeds import sealing
 from app.feeds import targets as kinds
 from app.feeds.fetch.address_policy import Policy
@@ -38,6 +40,7 @@ DAY = dt.timedelta(days=1)
 #: Time for which it is remembered that something was too much; a repeated job counts it once.
 DROPPED = dt.timedelta(days=2)
 _JITTER = 0.1
+NameHost = Callable[[str], str]
 
 
 class TargetGateway:
@@ -91,11 +94,58 @@ class TargetGateway:
         Raises:
             NotFoundError: the user has no such target.
             InvalidError: the secret can't be used.
+            ConflictError: its address was changed meanwhile.
         """
         target = self.get(user_id, target_id)
-        secret = kinds.check_secret(target.kind, secret)
-        if not self.targets.set_secret(user_id, target_id, self._seal(user_id, secret), now):
-            raise NotFoundError("You don't have this service.", target_id=target_id)
+        sealed = self._seal(user_id, kinds.check_secret(target.kind, secret))
+        self._store(target, now, sealed=sealed)
+
+    def set_address(
+        self,
+        user_id: int,
+        target_id: int,
+        address: str,
+        secret: str,
+        now: dt.datetime,
+        *,
+        name_host: NameHost,
+    ) -> None:
+        """Replace the address of a target, and its secret; what waits for it is due now.
+
+        Without a new secret the stored one stays, but only for the same scheme, host and port: who changes
+        the address must not learn the secret there.
+
+        Args:
+            secret: empty: the stored one, if there is one.
+            name_host: makes a name of an address; a name that was made of the old one follows.
+
+        Raises:
+            NotFoundError: the user has no such target.
+            InvalidError: the address or the secret can't be used.
+            ConflictError: its address was changed meanwhile.
+        """
+        target = self.get(user_id, target_id)
+        url = kinds.check_address(target.kind, address, self._policy)
+        name = name_host(url) if target.name == name_host(target.address) else target.name
+        if secret.strip() or target.sealed is None:
+            sealed = self._seal(user_id, kinds.check_secret(target.kind, secret))
+            self._store(target, now, address=url, name=name, sealed=sealed)
+        elif kinds.is_same_server(target.address, url):
+            self._store(target, now, address=url, name=name)
+        else:
+            raise InvalidError(
+                "Enter the secret or access token again: another server doesn't get the stored one.",
+                field="secret",
+            )
+
+    def _store(self, target: Target, now: dt.datetime, **changes: Any) -> None:
+        """Store an address, a secret or both, as long as the address is the one they were checked with."""
+        found = target
+        while found.address == target.address:
+            if self.targets.store_access(found, dataclasses.replace(found, **changes), now):
+                return
+            found = self.get(target.user_id, target.id)
+        raise ConflictError("The address of this service was just changed. Check it and try again.")
 
     def _seal(self, user_id: int, secret: str) -> bytes | None:
         if secret and not self._key:

@@ -77,23 +77,30 @@ class TargetMapper:
         return bool(self._targets.get(user_id).update_one(query, change).matched_count)
 
     @translate_errors
-    def set_secret(self, user_id: int, target_id: int, sealed: bytes | None, now: dt.datetime) -> bool:
-        """Replace the encrypted secret of a target; return whether there is one.
+    def store_access(self, before: Target, after: Target, now: dt.datetime) -> bool:
+        """Replace address, name and encrypted secret of a target at once; return whether they were as before.
 
-        What waits for it is due now, because the old secret may be why it failed. What a worker is sending
-        stays the worker's.
+        A secret belongs to an address, so neither is stored beside another one than it was checked with.
+        What waits is due now, because what was replaced may be why it failed. What a worker is sending stays
+        the worker's.
         """
-        query = {"_id": target_id, "user_id": user_id}
-        change: Doc = {"$unset": {"rests_until": ""}}
-        if sealed is None:
+        user_id = before.user_id
+        query: Doc = {
+            "_id": before.id,
+            "user_id": user_id,
+            "address": before.address,
+            "secret": Binary(before.sealed) if before.sealed else {"$exists": False},
+        }
+        change: Doc = {"$set": {"address": after.address, "name": after.name}, "$unset": {"rests_until": ""}}
+        if after.sealed is None:
             change["$unset"]["secret"] = ""
         else:
-            change["$set"] = {"secret": Binary(sealed)}
+            change["$set"]["secret"] = Binary(after.sealed)
         if not self._targets.get(user_id).update_one(query, change).matched_count:
             return False
         waiting = {
             "user_id": user_id,
-            "target_id": target_id,
+            "target_id": before.id,
             "due": {"$gt": now},
             "claimed": {"$not": {"$gt": now}},
         }

@@ -143,11 +143,38 @@ class SendingService:
         Raises:
             NotFoundError: the actor has no such target.
             InvalidError: the secret can't be used.
+            ConflictError: its address was changed meanwhile.
         """
         require_sending(actor)  # what waits goes there automatically
         target_id = check_id(target_id, "target_id")
         self._targets.set_secret(actor.user_id, target_id, secret, clock.now())
         log.info("target_secret_changed", user_id=actor.user_id, target_id=target_id)
+        return self._continue(actor, target_id)
+
+    def change_address(self, actor: Actor, target_id: int, address: str, secret: str = "") -> Target:
+        """Replace the address of a target; its rules and its history stay, and what waits is sent there.
+
+        A name that was the host of the old address becomes that of the new one.
+
+        Args:
+            secret: empty: the stored one stays, if there is one. It can't for another scheme, host or port.
+
+        Raises:
+            NotFoundError: the actor has no such target.
+            InvalidError: the address or the secret can't be used.
+            ConflictError: its address was changed meanwhile.
+        """
+        require_sending(actor)  # what waits goes there automatically
+        target_id = check_id(target_id, "target_id")
+        address = check_text(address, "address", limit=4096, empty=True)
+        self._targets.set_address(
+            actor.user_id, target_id, address, secret, clock.now(), name_host=_name_host
+        )
+        log.info("target_address_changed", user_id=actor.user_id, target_id=target_id)
+        return self._continue(actor, target_id)
+
+    def _continue(self, actor: Actor, target_id: int) -> Target:
+        """Send what waits for a target that was changed, and return it."""
         try:
             self._jobs.enqueue(_job(actor.user_id))
         except EventrError as e:  # the updater queues it later

@@ -9,7 +9,7 @@ from flask import Blueprint, Response, make_response, redirect, request
 from flask_babel import gettext as _
 
 from app import clock
-from app.errors import N_, EventrError, InvalidError
+from app.errors import N_, ConflictError, EventrError, InvalidError
 from app.models.accounts.user import Notice
 from app.models.reading.targets import DeliveryState, Occasion, TargetKind
 from app.web import forms
@@ -88,6 +88,9 @@ _ERRORS: dict[str, str] = {
     "http_403": N_("The service doesn't accept the secret or access token."),
     "http_404": N_("The service isn't at this address."),
 }
+#: Errors that another address may mend, besides redirects; and those that another secret may mend.
+_ADDRESS_ERRORS = frozenset({"unreachable", "dns_failed", "tls_failed", "http_404"})
+_SECRET_ERRORS = frozenset({"secret", "http_401", "http_403"})
 _STATES = {
     DeliveryState.WAITING: N_("waiting"),
     DeliveryState.SENT: N_("sent"),
@@ -114,12 +117,19 @@ class NewTarget:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    #: The service whose secret is being changed.
+    #: The service whose secret is being changed, or whose address.
     secret: int = 0
+    address: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NewSecret:
+    secret: str = declare_text(max=2048, default="")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewAddress:
+    address: str = declare_text(max=4096, default="")
     secret: str = declare_text(max=2048, default="")
 
 
@@ -143,13 +153,34 @@ def describe_error(word: str) -> str:
     return str(_("The service answers with HTTP status %(status)s.", status=status))
 
 
+def find_mend(word: str) -> str:
+    """Return what may mend an error: ``address``, ``secret``, or neither, which is empty."""
+    if word in _ADDRESS_ERRORS or word.startswith("http_3"):
+        return "address"
+    return "secret" if word in _SECRET_ERRORS else ""
+
+
 @bp.get(PAGE)
 def show_targets() -> str:
     """Show the services with their last results, and the latest deliveries."""
-    return _show(changing=forms.read_query(request, Asked).secret)
+    asked = forms.read_query(request, Asked)
+    return _show(changing=asked.address or asked.secret, part="address" if asked.address else "secret")
 
 
-def _show(error: EventrError | None = None, typed: NewTarget | None = None, changing: int = 0) -> str:
+def _show(
+    error: EventrError | None = None,
+    typed: NewTarget | None = None,
+    changing: int = 0,
+    part: str = "",
+    address: str | None = None,
+) -> str:
+    """Render the page.
+
+    Args:
+        typed: in the form of a new service.
+        changing: the service whose ``part``, its secret or its address, is being changed.
+        address: as typed there; None: as stored.
+    """
     sending, actor = get_services().sending, get_actor()
     targets = sending.list_targets(actor)
     return render_section(
@@ -165,6 +196,9 @@ def _show(error: EventrError | None = None, typed: NewTarget | None = None, chan
         error=error,
         typed=typed or NewTarget(kind=""),
         changing=changing,
+        part=part,
+        address=address,
+        find_mend=find_mend,
     )
 
 
@@ -231,9 +265,20 @@ def change_secret(target_id: int) -> Response | tuple[str, int]:
     form = forms.read_form(request, NewSecret)
     try:
         target = get_services().sending.change_secret(get_actor(), target_id, form.secret)
-    except InvalidError as e:
-        return _show(e, changing=target_id), e.http_status
+    except (InvalidError, ConflictError) as e:
+        return _show(e, changing=target_id, part="secret"), e.http_status
     return _back(_("The secret of “%(name)s” was changed. Send a test message to it.", name=target.name))
+
+
+@bp.post(f"{PAGE}/<int:target_id>/address")
+def change_address(target_id: int) -> Response | tuple[str, int]:
+    """Replace the address of a service, and its secret."""
+    form = forms.read_form(request, NewAddress)
+    try:
+        target = get_services().sending.change_address(get_actor(), target_id, form.address, form.secret)
+    except (InvalidError, ConflictError) as e:
+        return _show(e, changing=target_id, part="address", address=form.address), e.http_status
+    return _back(_("The address of “%(name)s” was changed. Send a test message to it.", name=target.name))
 
 
 @bp.post(f"{PAGE}/<int:target_id>/delete")

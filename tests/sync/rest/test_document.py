@@ -154,6 +154,7 @@ def test_anybody_may_read_it_and_who_has_it_is_not_sent_it_again(app: Flask, doc
 _MORE_SCOPES = {
     "addTarget": ("read",),
     "changeTargetSecret": ("read",),
+    "changeTargetAddress": ("read",),
     "sendEntry": ("read",),
     "makeFeedAddress": ("read",),
     "lookForIcon": ("read",),

@@ -104,6 +104,7 @@ SAME = {
     "/settings/sending/<int:target_id>/delete": "deleteTarget",
     "/settings/sending/<int:target_id>/retry": "retryTarget",
     "/settings/sending/<int:target_id>/secret": "changeTargetSecret",
+    "/settings/sending/<int:target_id>/address": "changeTargetAddress",
     "/settings/sending/<int:target_id>/switch": "switchTarget",
     "/settings/sending/<int:target_id>/test": "testTarget",
     "/settings/sharing": "changeProfile",

@@ -70,6 +70,16 @@ class TargetSecret(Body, frozen=True):
     secret: Annotated[str, Meta(max_length=512)]
 
 
+class TargetAddress(Body, frozen=True):
+    """The new address of a service.
+
+    `secret`: empty keeps the stored one, which only works for the same scheme, host and port.
+    """
+
+    address: Annotated[str, Meta(min_length=1, max_length=2048)]
+    secret: Annotated[str, Meta(max_length=512)] = ""
+
+
 class SendBody(Body, frozen=True):
     """The service that the entry is sent to."""
 
@@ -95,6 +105,7 @@ _TARGET = add_example(
 add_example(TargetList(items=(_TARGET,)))
 add_example(TargetSwitch(enabled=True))
 add_example(TargetSecret(secret="another-long-secret"))  # noqa: S106
+add_example(TargetAddress(address="https://new.example.org/hook", secret="a-long-secret"))  # noqa: S106
 add_example(SendBody(target=TARGET))
 
 
@@ -136,11 +147,32 @@ def switch_target(actor: Actor, target_id: int, body: TargetSwitch) -> Target:
 
 
 @add_operation(
-    "PUT", "/targets/{target_id}/secret", "Change a service's secret", scope=Scope.SHARE, tag=GROUP
+    "PUT",
+    "/targets/{target_id}/secret",
+    "Change a service's secret",
+    scope=Scope.SHARE,
+    tag=GROUP,
+    errors=(409,),
 )
 def change_target_secret(actor: Actor, target_id: int, body: TargetSecret) -> Target:
     """Needs the scope `read`, too. Rules and deliveries stay, and what waits is sent with the new secret."""
     return _shape(get_services().sending.change_secret(actor, target_id, body.secret))
+
+
+@add_operation(
+    "PUT",
+    "/targets/{target_id}/address",
+    "Change a service's address",
+    scope=Scope.SHARE,
+    tag=GROUP,
+    errors=(409,),
+)
+def change_target_address(actor: Actor, target_id: int, body: TargetAddress) -> Target:
+    """Needs the scope `read`, too. Rules and deliveries stay, and what waits is sent to the new address.
+
+    A stored secret isn't sent to another server: if scheme, host or port change, enter it again.
+    """
+    return _shape(get_services().sending.change_address(actor, target_id, body.address, body.secret))
 
 
 @add_operation(
