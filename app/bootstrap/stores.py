@@ -653,6 +653,7 @@ class Gateways:
             keys=m.entry_keys,
             arrivals=m.arrivals,
             changes=m.changes,
+            feeds=m.feeds,
             entries=m.entries,
             marks=m.marks,
             shares=m.shares,

@@ -34,6 +34,7 @@ from app.models.reading.notes import QUOTES_MAX, Color, Quote
 from app.models.reading.rules import Rule
 from app.models.reading.saved import NewPage
 from app.models.reading.stream import StreamQuery, StreamRef
+from app.models.sharing.sharing import Audience
 from tests.imports import archives as samples
 from tests.imports.archives import HOST, google_item, zipped
 from tests.imports.test_imports import Pulling, listed, run
@@ -266,6 +267,19 @@ def _check_choices(services: Services, alice: Actor, bob: Actor) -> None:
             assert getattr(theirs, name) == getattr(one, name), name
 
 
+def _share_to(services: Services, reader: Actor) -> int:
+    """Return the id of a public share of a person whom a reader follows."""
+    cleo = add_user(services, "cleo")
+    imported(services, cleo, listed(("c", ())), {f"{HOST}/c": feed("c")})
+    found = services.store.database["entries"].find_one({"title": "c 1"})
+    assert found is not None
+    services.following.update_profile(
+        cleo, display="", bio="", links=(), audience=Audience.PUBLIC, listed=False, open_lists=False
+    )
+    services.following.follow(reader, "cleo")
+    return services.sharing.share(cleo, found["_id"], audience=Audience.PUBLIC).share.id
+
+
 def _find_hidden(services: Services, who: Actor) -> set[str]:
     """Return the titles of the entries that are hidden from somebody's lists."""
     return {
@@ -290,6 +304,25 @@ def test_hidden_entries_of_an_own_export_are_hidden_and_read_again(services: Ser
     assert Reader(services, bob).unread == {"a 0", "a 2", "a 3"}
 
 
+def test_what_was_only_hidden_and_has_no_feed_is_left_out(services: Services, bob: Actor) -> None:
+    """Entries of people's streams and hidden pages: the person didn't want to see them again."""
+    link = "https://pages.example"
+    cleo = {"title": "Cleo", "address": None}
+    hidden = [
+        {"link": f"{link}/9", "title": "hidden share", "hidden": True, "feed": cleo},
+        {"link": f"{link}/1", "title": "a page", "hidden": True, "feed": cleo},
+        {"link": f"{link}/2", "title": "starred", "hidden": True, "feed": cleo},
+    ]
+    saved = [{"link": f"{link}/1", "title": "a page"}]
+    starred = [{"link": f"{link}/2", "title": "starred", "starred": "2026-01-02T03:04:05Z", "feed": cleo}]
+    lists = {"hidden.json": hidden, "saved.json": saved, "starred.json": starred}
+    file = zipped({name: json.dumps(rows) for name, rows in lists.items()})
+    assert services.imports.preview(bob, file, "eventr.zip").marks == {"waiting": 2}
+    done = imported(services, bob, file, {}, "eventr.zip")
+    assert done.marks == {"pages": 2, "starred": 1}
+    assert Reader(services, bob).unread == {"a page", "starred"}
+
+
 def test_own_export_brings_everything_back(services: Services, bob: Actor) -> None:
     alice = add_user(services, "ann")
     bodies = {f"{HOST}/{name}": feed(name) for name in ("a", "b")}
@@ -309,6 +342,7 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
     pages = [NewPage("https://pages.example/1", "A page", at=then)]
     (page,) = services.gateways.saved_pages.save(feed_id, pages, clock.now())
     services.notes.set_text(alice, page.entry_id, "On the page")
+    services.hiding.hide_entry(alice, _share_to(services, alice))
     mine = services.gateways.subscriptions.find_feed_ids(alice.user_id)
     feeds = {card.url: card.id for card in services.gateways.feeds.find_cards(list(mine)).values()}
     services.subscriptions.update(
@@ -329,7 +363,9 @@ def test_own_export_brings_everything_back(services: Services, bob: Actor) -> No
     assert done.marks == {"starred": 1, "tagged": 1, "read": 3, "noted": 3, "pages": 1, "hidden": 1}
     theirs = Reader(services, bob)
     assert _find_hidden(services, bob) == {"a 3"}
-    assert theirs.unread == {"a 1", "a 2", "b 0", "b 1", "b 2", "A page"}
+    # The list has Cleo as well, so her share comes with her stream.
+    assert services.following.get_person(bob, "cleo").tie.follows
+    assert theirs.unread == {"a 1", "a 2", "b 0", "b 1", "b 2", "A page", "c 1"}
     notes = {one.title: one.note for one in services.notes.list_notes(bob)}
     assert {title: note.text for title, note in notes.items()} == {
         "a 2": "Why this matters",

@@ -278,3 +278,28 @@ def test_a_stopped_migration_of_shared_pages_continues(
     assert {doc["_id"]: doc["revision"] - 1 for doc in after} == before, "each is changed once"
     texts = [entry_bodies.unpack(doc["body"]) for doc in after]
     assert [(text.content, FIRST in text.summary) for text in texts] == [("", True)] * len(urls)
+
+
+def test_a_feed_that_is_gone_at_the_next_start_leaves_the_others_whole(
+    services: Services, people: People, ann: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next feed may have older entries than the last one that was changed."""
+    monkeypatch.setattr(m0005_take_back_page_texts, "_BATCH", 1)
+    people.open(ann)
+    urls = [PAGE, "https://paper.example/1", f"{PAGE}/2"]
+    shares = [services.sharing.share(ann, _save(services, ann, url=url)).share for url in urls]
+    for share in shares:
+        _restore_text(services, share)
+    first, other, last = (share.of for share in shares)
+    assert first.feed_id == last.feed_id < other.feed_id
+    assert first.entry_id < other.entry_id < last.entry_id
+    db = services.store.database
+    db["schema"].delete_many({})
+    for _ in range(2):  # both entries of the first feed, but not yet the feed
+        with pytest.raises(StartupError):
+            _migrate(services, iter([False, True]).__next__)
+    db["feeds"].delete_one({"_id": first.feed_id})
+    _migrate(services)
+    doc = db["entries"].find_one({"_id": other.entry_id})
+    assert doc is not None
+    assert entry_bodies.unpack(doc["body"]).content == ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from werkzeug.test import TestResponse
 
 from app import create_app
 from app.bootstrap.services import Services
@@ -14,6 +16,7 @@ from app.config import Settings
 from app.mappers.feeds import entry_bodies
 from app.models.accounts.actor import Actor
 from app.models.reading.full_text import NOTHING_MORE
+from app.models.reading.stream import StreamQuery, StreamRef
 from app.models.sharing.sharing import Audience
 from tests.privacy.test_export import read_export
 from tests.reading.test_full_texts import Site, feed
@@ -21,7 +24,7 @@ from tests.reading.test_full_texts import subscribe as subscribe_and_pull
 from tests.sharing.visiting import Doors
 from tests.support.commands import CommandLog, build_logged_services
 from tests.support.reader import add_user, elsewhere
-from tests.sync.conftest import Connect, password_of
+from tests.sync.conftest import API, Connect, password_of
 from tests.sync.rest.conftest import Program, token_for
 from tests.sync.test_fever import Fever
 
@@ -99,6 +102,37 @@ def test_reader_gets_it_in_lists_and_apps(
     assert not [name for name, text in others.items() if "birds." not in text]
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/reader/atom/feed/{}", f"{API}/stream/contents/feed/{{}}", f"{API}/stream/items/ids?s=feed/{{}}"],
+)
+def test_an_app_with_the_text_of_the_feed_gets_the_full_one(
+    services: Services, connect: Connect, bob: Actor, path: str
+) -> None:
+    """No entry is new then, and none was revised: the ETag still changes with the text."""
+    entry_id = subscribe_and_pull(services, bob, feed())
+    entry = services.reading.get_article(bob, entry_id).entry
+    app, url, has_texts = connect(bob, "bob"), path.format(entry.feed_id), "ids" not in path
+    tag = ""
+
+    def ask() -> TestResponse:
+        return app.client.get(url, headers={**app.headers, "If-None-Match": tag})
+
+    services.subscriptions.update(bob, entry.feed_id, full_text=True)
+    tag = ask().headers["ETag"]
+    assert ask().status_code == 304
+    texts: Any = services.full_texts
+    elsewhere(lambda: asyncio.run(texts.fetch(entry.feed_id, entry_id, Site())))
+    stored = ask()
+    assert ((stored.status_code, LATER in stored.text) == (200, True)) or not has_texts
+    for wanted in (False, True):
+        tag = ask().headers["ETag"]
+        assert ask().status_code == 304
+        services.subscriptions.update(bob, entry.feed_id, full_text=wanted)
+        answer = ask()
+        assert ((answer.status_code, LATER in answer.text) == (200, wanted)) or not has_texts
+
+
 def test_rest_says_which_text_it_is(
     services: Services, doors: Doors, ann: Actor, bob: Actor, entry_id: int
 ) -> None:
@@ -167,6 +201,26 @@ def test_feed_at_a_secret_address_has_the_text_of_the_feed(
         assert LATER not in text
 
 
+def test_a_list_for_others_never_has_it(services: Services, doors: Doors, ann: Actor, entry_id: int) -> None:
+    """Whatever shows its rows; and no request of a stranger looks for the text or cleans it again."""
+    query = StreamQuery(StreamRef.parse("all"), with_bodies=True)
+    (mine,) = services.reading.load_page(ann, query).rows
+    assert LATER in (mine.full or "")
+    sessions = services.gateways.sessions
+    found = sessions.find_session(sessions.open_session(ann.user_id, agent="", address=""))
+    assert found is not None
+    entries = services.store.database["entries"]
+    entries.update_one({"_id": entry_id}, {"$set": {"full.cleaned_by": 0}})
+    _, secret = services.stream_feeds.make_address(ann, found[0], "All", "all")
+    assert "birds." in doors(None).get(f"/feed/{secret}/atom.xml").text
+    first = dataclasses.replace(query, for_others=True, limit=1)
+    page = services.reading.load_page(ann, first)
+    again = services.reading.load_page(ann, dataclasses.replace(first, snapshot=page.snapshot))
+    for row in (*page.rows, *again.rows):
+        assert (row.full, row.shown_html) == ("", mine.html)
+    assert (entries.find_one({"_id": entry_id}) or {})["full"]["cleaned_by"] == 0
+
+
 def test_stars_of_the_data_export_have_it(services: Services, ann: Actor, bob: Actor, entry_id: int) -> None:
     for who, expected in ((ann, True), (bob, False)):
         services.reading.set_starred(who, entry_id, True)
@@ -174,18 +228,27 @@ def test_stars_of_the_data_export_have_it(services: Services, ann: Actor, bob: A
         assert (LATER in row["html"]) is expected
 
 
-def test_a_longer_text_than_lists_show_is_left_to_the_article(
-    services: Services, ann: Actor, entry_id: int, settings: Settings
+def test_a_longer_text_than_lists_show_leaves_the_one_of_the_feed(
+    services: Services, doors: Doors, ann: Actor, entry_id: int, settings: Settings
 ) -> None:
     entry = services.reading.get_article(ann, entry_id).entry
     long = f"<p>{'x' * settings.whole_text_max}</p>"
     services.store.database["entries"].update_one(
         {"_id": entry_id, "feed_id": entry.feed_id}, {"$set": {"full.body": entry_bodies.pack(long, "", b"")}}
     )
-    rest = Program(create_app(services.settings, services), token_for(services, ann))
+    page = doors(ann).get("/read/all?view=expanded").text
+    assert "birds." in page.partition('class="text-whole"')[2].partition("</article>")[0]
+    rest = Program(doors.app, token_for(services, ann))
     (row,) = rest.get("/streams/all/entries?whole=true").json["items"]
-    assert (row["html"], row["full_text"]) == (None, True)
-    assert len(rest.get(f"/entries/{entry_id}").json["html"]) >= settings.whole_text_max
+    assert (TEASER in row["html"], row["full_text"]) == (True, False)
+    article = rest.get(f"/entries/{entry_id}").json
+    assert (len(article["html"]) >= settings.whole_text_max, article["full_text"]) == (True, True)
+    for own in (long, ""):
+        services.store.database["entries"].update_one(
+            {"_id": entry_id, "feed_id": entry.feed_id}, {"$set": {"body": entry_bodies.pack(own, "", b"")}}
+        )
+        (row,) = rest.get("/streams/all/entries?whole=true").json["items"]
+        assert (row["html"], row["full_text"]) == (None, True)
 
 
 def test_a_text_of_an_older_sanitizer_is_cleaned_also_in_lists_and_of_shares(

@@ -595,6 +595,8 @@ def _collect(
         name = entry.feed_url, (entry.guid or entry.link if entry.feed_url else entry.link or entry.guid)
         if not name[1] or not (entry.is_marked or not entry.feed_url):
             continue
+        if entry.is_only_hidden and not entry.feed_url:
+            continue  # without a feed, it would become a saved page
         if (known := found.get(name)) is not None:
             is_known = known.html or not entry.html
             found[name] = _merge(known, entry if is_known else room.cut_text(entry))

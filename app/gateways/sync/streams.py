@@ -23,6 +23,7 @@ from app.gateways.sync.filters import EntryFilter, FilterDataReader, SyncScope, 
 from app.mappers.discussion.comments import CommentMapper
 from app.mappers.discussion.likes import LikeMapper
 from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.reading.arrivals import ArrivalMapper
 from app.mappers.reading.changes import ChangeMapper
 from app.mappers.reading.entry_keys import EntryKeyMapper, TimeRange, from_millis
@@ -55,6 +56,7 @@ class SyncStreamGateway:
         keys: EntryKeyMapper,
         arrivals: ArrivalMapper,
         changes: ChangeMapper,
+        feeds: FeedMapper,
         entries: EntryMapper,
         marks: MarkMapper,
         shares: ShareMapper,
@@ -63,7 +65,7 @@ class SyncStreamGateway:
         visibility: VisibilityGateway,
         settings: Settings,
     ) -> None:
-        self._arrived = arrived
+        self._arrived, self._feeds = arrived, feeds
         self._keys, self._arrivals, self._changes = keys, arrivals, changes
         self._marks, self._shares, self._likes = marks, shares, likes
         self._look = FilterDataReader(entries, marks, likes, comments, visibility)
@@ -272,10 +274,16 @@ class SyncStreamGateway:
         """Return whether a feed has an entry with this id or a later one."""
         return since < MAX_ID and bool(self._arrivals.find_since([feed_id], since, 1))
 
-    def make_stamp(self, user_id: int, feed_id: int) -> str:
-        """Return a stamp that changes with each change of a feed's texts or of a user's marks."""
+    def make_stamp(self, user_id: int, feed_id: int, *, full_texts: bool) -> str:
+        """Return a stamp that changes with each change of a feed's texts or of a user's marks.
+
+        Args:
+            full_texts: the user gets those of the pages, which don't revise their entries.
+        """
         revised = self._arrivals.find_last_revised(feed_id)
-        return f"{revised and revised.timestamp()}.{self._changes.find_last_id(user_id)}"
+        news = self._feeds.find_last_news(feed_id) if full_texts else None
+        times = ".".join(str(at and at.timestamp()) for at in (revised, news))
+        return f"{times}.{self._changes.find_last_id(user_id)}"
 
 
 def _request(query: SyncQuery, entry_filter: EntryFilter, count: int) -> ArrivalRequest:

@@ -265,6 +265,12 @@ class FeedMapper:
         self._feeds.update_one({"_id": feed_id}, [{"$set": times}], session=session)
 
     @translate_errors
+    def find_last_news(self, feed_id: int) -> dt.datetime | None:
+        """Return the time of a feed's last new text, of its own or of a page; None: it never had one."""
+        doc = self._feeds.find_one({"_id": feed_id}, {"news_at": 1})
+        return doc.get("news_at") if doc else None
+
+    @translate_errors
     def find_due(self, now: dt.datetime, limit: int) -> list[DueFeed]:
         """Return feeds that are due and not being polled, longest overdue first."""
         found = raw_replies.fetch_documents(self._feeds, _due(now), _DUE, sort="next_check_at", limit=limit)

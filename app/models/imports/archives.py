@@ -97,6 +97,11 @@ class SavedEntry:
         return bool(self.starred or self.tags) or self.is_noted
 
     @property
+    def is_only_hidden(self) -> bool:
+        """Whether the archive says nothing else about it than that the person has hidden it."""
+        return self.hidden and not self.is_kept and self.read is None
+
+    @property
     def is_marked(self) -> bool:
         """Whether the archive says anything about it."""
         return self.is_kept or self.hidden or self.read is not None

@@ -165,6 +165,7 @@ class StreamQuery:
         show: unread entries only, as of the first page: entries read since then stay.
         with_bodies: include the rows' texts.
         once: only the first page is wanted, so no snapshot is stored.
+        for_others: others than the reader get the rows, so they lack texts that are only for the reader.
     """
 
     ref: StreamRef
@@ -175,6 +176,7 @@ class StreamQuery:
     show: Show = Show.ALL
     with_bodies: bool = False
     once: bool = False
+    for_others: bool = False
 
 
 class SourceFeed(NamedTuple):
@@ -252,8 +254,9 @@ class EntryRow:
 
     ``markable``: its feed is one of the user's; other rows can't be marked read or unread.
     ``html`` is its feed's sanitized text if texts were requested; None: too long for a list, or not
-    requested. ``full`` is the text of its page, which its reader always gets instead of the feed's; None: too
-    long for a list; empty: the reader gets the feed's. ``pictures`` and ``enclosures`` come with the texts.
+    requested. ``full`` is the text of its page, which its reader always gets instead of the feed's; empty:
+    the reader gets the feed's; None: this text is too long for a list, and the feed has none that fits.
+    ``pictures`` and ``enclosures`` come with the texts.
     ``sharers`` are the people that the reader follows who shared it. ``lost``: why it isn't shown.
     ``icon`` is the path of its feed's icon, ``feed_url`` the feed's address.
     ``original``: its title opens the page at its site. ``highlighted``: by one of the user's rules, of which

@@ -119,6 +119,7 @@ class PageMaker:
         *,
         choice: StoryChoice,
         with_bodies: bool,
+        for_others: bool = False,
     ) -> Page:
         """Return the page after ``cursor``, without its count of unread entries.
 
@@ -127,9 +128,10 @@ class PageMaker:
             sources: the sources of the stream if they were just read. The stream of all needs all of the
                 user's subscriptions, the stream of people all followed people.
             with_bodies: include the full texts in the rows.
+            for_others: leave out texts that are only for the user.
         """
         rows = self._rows(snapshot, cursor, limit, sources, choice=choice, with_bodies=with_bodies)
-        return self._present(snapshot, rows, sources, with_bodies=with_bodies)
+        return self._present(snapshot, rows, sources, with_bodies=with_bodies, for_others=for_others)
 
     def load_key_page(self, snapshot: Snapshot, cursor: Cursor | None, limit: int) -> KeyPage:
         """Return the keys of a page, without grouping shares."""
@@ -240,7 +242,15 @@ class PageMaker:
         )
         return Rows(page, found, groups)
 
-    def _present(self, snapshot: Snapshot, rows: Rows, sources: Sources | None, *, with_bodies: bool) -> Page:
+    def _present(
+        self,
+        snapshot: Snapshot,
+        rows: Rows,
+        sources: Sources | None,
+        *,
+        with_bodies: bool,
+        for_others: bool,
+    ) -> Page:
         """Turn keys into rows with names, excerpts and the current marks.
 
         Args:
@@ -263,7 +273,8 @@ class PageMaker:
         origins = self._find_origins(user_id, rows) if snapshot.ref.is_own else {}
         # Other orders have a border too, but no heading at it.
         late = {key.id for key in rows.gathered.late.unread}
-        full = self._find_full(user_id, rows.found.values(), sources) if with_bodies else {}
+        has_full = with_bodies and not for_others
+        full = self._find_full(user_id, rows.found.values(), sources) if has_full else {}
         shown, split = [], page.split if snapshot.sort is Sort.UNREAD_ON_TOP else None
         for place, key in enumerate(page.keys):
             known = kept_ones or key.feed_id in sources.subscriptions
@@ -332,12 +343,18 @@ class PageMaker:
         return self._full_texts.find_always(user_id, entries, sources.subscriptions)
 
     def _with_text(self, row: EntryRow, entry: Entry, full: str) -> EntryRow:
-        """Return a row with its feed's text and the full text for its reader, unless they are too long."""
+        """Return a row with its feed's text and the full text for its reader, unless they are too long.
+
+        In the place of a full text that is too long, the reader gets the feed's, as far as there is one.
+        """
         html = entry.content or entry.summary
+        is_short, is_full_short = (len(text) <= self._whole_max for text in (html, full))
+        if not is_full_short and html and is_short:
+            full, is_full_short = "", True
         return dataclasses.replace(
             row,
-            html=html if len(html) <= self._whole_max else None,
-            full=full if len(full) <= self._whole_max else None,
+            html=html if is_short else None,
+            full=full if is_full_short else None,
             pictures=entry.list_pictures(full or html),
             enclosures=entry.enclosures,
         )

@@ -235,6 +235,7 @@ class ReadingService:
             sources,
             choice=self._stories.get_choice(actor.user_id),
             with_bodies=query.with_bodies,
+            for_others=query.for_others,
         )
         newly = self._mark_late(actor, page)
         if query.ref.kind in (StreamKind.SEARCH, StreamKind.NOTES):
@@ -304,7 +305,12 @@ class ReadingService:
         if query.ref.kind is StreamKind.TODAY and query.limit is None:
             limit = max(limit, snapshot.total or 0)
         choice = self._stories.get_choice(actor.user_id)
-        page = self._pages.make(snapshot, cursor, limit, None, choice=choice, with_bodies=query.with_bodies)
+        page = self._pages.make(
+            *(snapshot, cursor, limit, None),
+            choice=choice,
+            with_bodies=query.with_bodies,
+            for_others=query.for_others,
+        )
         self._mark_late(actor, page)
         return self._add_passages(actor, query.ref, page)
 

@@ -121,4 +121,4 @@ class StreamFeedService:
 
 
 def _query(ref: StreamRef, limit: int) -> StreamQuery:
-    return StreamQuery(ref, Sort.NEWEST, limit=limit, with_bodies=True, once=True)
+    return StreamQuery(ref, Sort.NEWEST, limit=limit, with_bodies=True, once=True, for_others=True)

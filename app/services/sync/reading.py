@@ -291,13 +291,13 @@ class SyncService:
             return None  # a page lacks an entry that the same page has soon
         mine = found[0]
         # A new subscription to the same feed starts with a new read state, at revision 0.
-        numbers = (mine.id, mine.rev, card.find_first_seq(mine.keep_newest), card.last_seq)
+        numbers = (mine.id, mine.rev, mine.full_text, card.find_first_seq(mine.keep_newest), card.last_seq)
         folders = self._folders.find_by_user(actor.user_id) if mine.folder_ids else []
         labels = build_folder_labels(folders)
         names = sorted((i, label) for i, label in labels.items() if i in mine.folder_ids)
         names += sorted((tag.id, tag.name) for tag in self._tags.find_by_user(actor.user_id))
         parts = (numbers, mine.title, card.title, card.site_url, names)
-        return f"{parts}.{self._sync.make_stamp(actor.user_id, feed_id)}"
+        return f"{parts}.{self._sync.make_stamp(actor.user_id, feed_id, full_texts=mine.full_text)}"
 
 
 def _added(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:

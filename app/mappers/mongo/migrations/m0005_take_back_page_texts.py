@@ -42,11 +42,13 @@ def apply(run: Run) -> None:
 def _change_feed(run: Run, feed_id: int) -> None:
     entries = run.database["entries"]
     while True:
-        query = {"feed_id": feed_id, "_id": {"$gt": run.progress.get("entry", 0)}}
+        # A feed that an earlier attempt has begun may be gone: its last entry says nothing about another.
+        is_begun = run.progress.get("in") == feed_id
+        query = {"feed_id": feed_id, "_id": {"$gt": run.progress["entry"] if is_begun else 0}}
         ids = [doc["_id"] for doc in entries.find(query, {"_id": 1}, sort=_BY_ID, limit=_BATCH)]
         if not ids:
             return
-        progress = {**run.progress, "entry": ids[-1]}
+        progress = {**run.progress, "in": feed_id, "entry": ids[-1]}
         run.commit_batch(functools.partial(_change_entries, run, feed_id, ids), progress)
 
 

@@ -89,9 +89,10 @@ class HighlightRule(Shape, frozen=True):
 class EntrySummary(Shape, frozen=True):
     """An entry as shown in a list.
 
-    `html`: its sanitized text, if `whole` was requested; null if the text is too long for a list.
+    `html`: its sanitized text, if `whole` was requested; null if it is too long for a list.
     `full_text`: that is the text of the entry's page instead of the feed's, because your subscription has
-    `full_text`. `at`: the time that lists are sorted by. `lost`: why the shared entry can't be shown.
+    `full_text`; one that is too long for a list gives way to the feed's. `at`: the time that lists are
+    sorted by. `lost`: why the shared entry can't be shown.
     `copies`: the same article in your other feeds; they have no rows of their own here, also in search
     results, and marks reach all. `highlighted`: by one of your rules, `highlighted_by`, if it is known.
     """
