@@ -193,6 +193,14 @@ def test_eventr_starts_while_a_cell_is_down_and_prepares_it_later(
             with pytest.raises(CellError):
                 built.mappers.subscriptions.find_by_user(bob.user_id)
             built.cells.prepare_missing()
+            assert not built.cells._get_cells()[0].is_prepared, "only one thread asks a cell that is down"
+            built.cells._get_cells()[0].watch._ask_now.set()
+
+            def prepare() -> bool:
+                built.cells.prepare_missing()
+                return built.cells._get_cells()[0].is_prepared
+
+            wait_until(prepare)
             assert built.mappers.subscriptions.find_by_user(bob.user_id) == []
     finally:
         if not second_cell.server.is_responding():

@@ -18,12 +18,14 @@ from typing import Any
 import pytest
 from pymongo import monitoring
 from pymongo.database import Database
+from pymongo.errors import AutoReconnect, ConnectionFailure, NetworkTimeout, NotPrimaryError
 
 from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
 from app.errors import CellError
+from app.mappers.mongo import cell_store
 from app.mappers.mongo.cell_store import CellStore
 from app.models.accounts.actor import Actor
 from app.models.operations.cells import HOME
@@ -273,6 +275,67 @@ def test_requests_wait_together_for_a_cell_that_is_soon_back(
             callers.join(120)
     assert found == ["Subscription"] * TOGETHER
     assert not any(name.startswith("caller-") for name in waits.begun)
+
+
+@pytest.mark.parametrize("error", [NotPrimaryError("stepped down"), AutoReconnect("connection reset")])
+def test_an_error_at_once_is_no_reason_to_refuse_others(
+    settings: Settings, readers: Readers, second_cell: SecondCell, error: ConnectionFailure
+) -> None:
+    """A planned election: the old primary refuses at once, and the new one responds a moment later."""
+    patient = dataclasses.replace(settings, cell_patience=30.0)
+    with contextlib.closing(bootstrap.build(patient)) as built:
+        readers.services = built
+        assert readers.read_own()
+        with frozen(second_cell) as thaw:
+            readers.cell.make_error(error)
+            found = list[str]()
+            callers = threading.Thread(target=lambda: found.extend(_call_together(readers.read_own)))
+            callers.start()
+            wait_until(lambda: bool(readers.cell.watch._responds._cond._waiters or found))  # type: ignore[attr-defined]
+            thaw()
+            callers.join(120)
+        assert found == ["Subscription"] * TOGETHER
+
+
+def test_after_a_call_has_waited_no_other_does(readers: Readers, second_cell: SecondCell) -> None:
+    first = AutoReconnect("connection reset")
+    first.__context__ = NetworkTimeout("timed out")  # the driver tried again, and then raised the first error
+    for error in (NetworkTimeout("timed out"), first):
+        with frozen(second_cell):
+            readers.cell.make_error(error)
+            assert readers.cell.watch._waits_until == 0.0
+            with pytest.raises(CellError):
+                readers.read_own()
+        wait_until(lambda: bool(readers.read_own()))
+
+
+def test_the_first_error_of_a_call_that_waited_in_vain_means_down(
+    readers: Readers, second_cell: SecondCell
+) -> None:
+    """As the driver raises it: a broken connection, and no server to repeat the call with."""
+    with killed(second_cell):
+        with pytest.raises(AutoReconnect) as raised:
+            readers.cell.database["tags"].find_one({})
+        assert cell_store._has_waited(raised.value)
+
+
+# -- the updater
+
+
+def test_the_updater_asks_no_cell_that_is_down(
+    readers: Readers, second_cell: SecondCell, waits: Waits
+) -> None:
+    cells = readers.services.cells
+    with killed(second_cell):
+        wait_until(readers.is_noticed)
+        assert readers.find() == {readers.bob.user_id}
+        wait_until(lambda: waits.failed[f"cell-{CELL}"] > 0)
+        assert not readers.cell.is_prepared
+        cells.prepare_missing()
+        cells.prepare()
+        assert _count_callers(waits.begun) == 0
+    wait_until(lambda: bool(readers.read_own()))
+    assert readers.cell.is_prepared
 
 
 def test_a_forked_process_asks_with_a_thread_of_its_own(readers: Readers, second_cell: SecondCell) -> None:

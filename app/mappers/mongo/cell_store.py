@@ -12,7 +12,7 @@ from typing import Any
 
 from pymongo import MongoClient
 from pymongo.database import Database
-from pymongo.errors import ConnectionFailure, PyMongoError
+from pymongo.errors import ConnectionFailure, NetworkTimeout, PyMongoError, ServerSelectionTimeoutError
 
 from app import logs
 from app.errors import CellError, StartupError, StoreError
@@ -31,6 +31,8 @@ _log = logs.get(__name__)
 
 #: Seconds for which a cell that isn't prepared isn't looked at again.
 PAUSE_SECONDS = 2.0
+#: Errors of calls that have waited for the cell; other errors of connections come at once.
+_WAITED = (NetworkTimeout, ServerSelectionTimeoutError)
 #: The collections of a cell.
 OWNED = frozenset(name for name, (home, _) in PLACEMENTS.items() if home in (Home.CELL, Home.EACH))
 
@@ -87,7 +89,10 @@ class CellStore(Store):
         """Return the error for people, after recording a failed connection."""
         if isinstance(error, ConnectionFailure):
             self.is_prepared = False  # it may come back as another one
-            self.watch.note_failure()
+            if _has_waited(error):
+                self.watch.note_failure()
+            else:
+                self.watch.note_doubt()
         return CellError(cell=self.name)
 
     def close(self) -> None:
@@ -176,6 +181,11 @@ class CellStore(Store):
         create_indexes(self.database)
         record_prepared(self.database, compute_program(self._migrations))
         self.is_prepared = True
+
+
+def _has_waited(error: ConnectionFailure) -> bool:
+    # The driver raises a call's first error again if it has then waited in vain for a server to repeat it.
+    return isinstance(error, _WAITED) or isinstance(error.__context__, _WAITED)
 
 
 def create_indexes(database: Database[Doc]) -> None:

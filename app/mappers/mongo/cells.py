@@ -558,7 +558,9 @@ class Cells:
 
     def prepare_missing(self) -> None:
         """Prepare the cells that this process hasn't found prepared yet; raises as :meth:`prepare` does."""
-        missing = [store for store in self._get_cells() if not store.is_prepared and not _is_prepared(store)]
+        unknown = [store for store in self._get_cells() if not store.is_prepared]
+        found = _call_each(_is_prepared, unknown)
+        missing = [store for store, is_prepared in zip(unknown, found, strict=True) if not is_prepared]
         if missing:
             self.check_start()
             self._prepare(missing)
@@ -574,11 +576,12 @@ class Cells:
         with _refusing_start():
             # The home store first, and one after the other: the name that comes first gets a database.
             claim_database(self.home.database, HOME, self.places.is_used)
-            taken = list[str]()
+            claimed = dict[str, CellStore]()
             for store in stores:
-                if _claim_if_up(store, taken):
-                    taken.append(store.name)
-        _call_each(prepare_one, stores)
+                if _claim_if_up(store, claimed):
+                    claimed[store.name] = store
+        # Without those that are down: one that is back doesn't wait for them.
+        _call_each(prepare_one, list(claimed.values()))
 
     def _get_cells(self) -> list[CellStore]:
         return [store for store in self._stores.values() if isinstance(store, CellStore)]
@@ -628,6 +631,7 @@ def _is_responding(store: CellStore) -> bool:
 
 def _is_prepared(store: CellStore) -> bool:
     try:
+        store.check_pause()
         return store.check_prepared()
     except StoreError:
         return False
