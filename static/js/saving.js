@@ -35,6 +35,7 @@ export function watch(form, restored = () => {}) {
   let failed = false;
   let left = false;
   let renewed = false;
+  let apart = false; // the next request leaves out what was just refused
   const pending = new Set(); // what was sent, and may be written or not
   const sent = new WeakMap();
 
@@ -65,8 +66,15 @@ export function watch(form, restored = () => {}) {
     return held;
   }
 
-  // A refused text isn't tried again with other changes.
-  const refused = () => [...form.querySelectorAll("[aria-invalid=true]")].filter((one) => one !== document.activeElement).map(({ name }) => name);
+  const invalid = () => [...form.querySelectorAll("[aria-invalid=true]")];
+  // A refused text isn't tried again with other changes, except from its field.
+  const refused = () => invalid().filter((one) => apart || one !== document.activeElement).map(({ name }) => name);
+
+  // What is said to be not saved yet: of refused texts, something else is said.
+  function unsaved() {
+    const out = invalid().map(({ name }) => name);
+    return changed(read(form)).filter((name) => !out.includes(name));
+  }
 
   // What was sent before it isn't written anymore.
   function accept(held) {
@@ -74,47 +82,88 @@ export function watch(form, restored = () => {}) {
     if (held.turn < done) return;
     done = held.turn;
     kept = held.choices;
-    failed = renewed = false;
-    clear(() => true);
+    renewed = false;
     saved = new Map([...saved, ...held.values]);
     // What the server changed in the form is saved, too.
     for (const [name, now] of read(form)) if (held.values.has(name) ? !held.later.includes(name) : !saved.has(name)) saved.set(name, now);
+    for (const one of invalid()) if (held.values.has(one.name) && !held.later.includes(one.name)) one.removeAttribute("aria-invalid");
+    settle();
+    failed = notes().some(({ dataset }) => dataset.kind === "failed");
   }
 
+  const controls = (name) => [...form.querySelectorAll(`[name="${name}"]`)];
   const notes = () => [...form.querySelectorAll(".unsaved")];
-  const isRefused = (one) => one.closest(ROW).querySelector("[aria-invalid=true]");
+  const namesOf = ({ dataset }) => dataset.names.split(" ");
+  const isRefusal = ({ dataset }) => dataset.kind === "refused";
 
-  // What is said of refused texts stays until they are changed.
-  function clear(ours) {
-    for (const one of notes().filter(ours)) {
-      if (isRefused(one)) continue;
-      if (one.contains(document.activeElement)) one.closest(ROW).querySelector(":checked, input, select")?.focus();
+  // The control that a note is about. What is in a closed menu can't have the focus.
+  function focusOn([name]) {
+    const all = controls(name);
+    const one = all.find(({ checked }) => checked) ?? all[0];
+    (one?.closest("details:not([open])")?.querySelector("summary") ?? one)?.focus();
+  }
+
+  // What is said stays while it is true: of refused texts until they are changed, of changes until they are saved, and
+  // of choices that were put back until something else happens.
+  function settle() {
+    const names = { refused: invalid().map(({ name }) => name), failed: unsaved(), back: [] };
+    for (const one of notes()) {
+      const left = namesOf(one).filter((name) => names[one.dataset.kind].includes(name));
+      one.dataset.names = left.join(" ") || one.dataset.names;
+      if (left.length) continue;
+      if (one.contains(document.activeElement)) focusOn(namesOf(one));
       one.remove();
     }
+    mark();
   }
 
-  // Says at each of these settings that it isn't saved, and why. What says so already stays as it is.
-  function note(names, reason, repeat) {
-    const rows = new Set(names.flatMap((name) => [...form.querySelectorAll(`[name="${name}"]`)].map((one) => one.closest(ROW)).slice(0, 1)));
-    rows.delete(null);
+  // Controls don't look as if their change were saved.
+  function mark() {
+    const names = notes().filter(({ dataset }) => dataset.kind === "failed").flatMap(namesOf);
+    for (const one of form.elements) one.toggleAttribute("data-unsaved", names.includes(one.name));
+  }
+
+  // Says at each of these settings that it isn't saved, and why. What says so already stays as it is. A field may have
+  // a refused text beside another change that failed.
+  function note(names, reason, kind) {
+    const rows = new Map();
+    for (const name of names) {
+      const row = controls(name)[0]?.closest(ROW);
+      if (row) rows.set(row, [...(rows.get(row) ?? []), name]);
+    }
     if (!rows.size) return false;
-    for (const old of notes()) if (rows.has(old.closest(ROW)) ? old.dataset.why !== reason.textContent : !isRefused(old)) old.remove();
+    settle();
     let last = null;
-    for (const row of rows) {
-      if (row.querySelector(".unsaved")) continue;
+    for (const [row, ours] of rows) {
+      const old = notes().find((one) => one.closest(ROW) === row && isRefusal(one) === (kind === "refused"));
+      const data = { kind, names: ours.join(" "), why: reason.textContent };
+      if (old && Object.entries(data).every(([key, text]) => old.dataset[key] === text)) continue;
       last = document.createElement("p");
       last.className = "unsaved";
-      last.dataset.why = reason.textContent;
+      Object.assign(last.dataset, data);
       last.setAttribute("role", "alert");
-      (row.matches(".onoff") ? row.querySelector(":scope > div") : row).append(last);
       const words = document.createElement("span");
+      // Where a line has two switches, it says which one.
+      if (row.querySelectorAll("[role=switch]").length > 1) words.append(...ours.map((name) => `${nameOf(name)}. `));
       words.append(...[...reason.childNodes].map((one) => one.cloneNode(true)));
       last.append(words);
-      if (repeat) last.append(button());
+      if (kind === "failed") last.append(button());
+      const hasFocus = old?.contains(document.activeElement);
+      if (old) old.replaceWith(last);
+      else (row.matches(".onoff") ? row.querySelector(":scope > div") : row).append(last);
+      if (!hasFocus) continue;
+      if (kind === "failed") last.querySelector("button").focus();
+      else focusOn(ours);
     }
+    mark();
     place.replaceChildren();
     last?.scrollIntoView({ block: "nearest" });
     return true;
+  }
+
+  function nameOf(name) {
+    const [one] = controls(name);
+    return one.ariaLabel ?? one.labels[0].textContent;
   }
 
   function button() {
@@ -124,14 +173,14 @@ export function watch(form, restored = () => {}) {
     return again;
   }
 
-  function fail(message) {
+  // The reason is what the server says, if nothing else is passed.
+  function fail(reason) {
     failed = true;
-    const words = message ? document.createElement("span") : place.querySelector(":scope > [data-word]").cloneNode(true);
-    if (message) words.textContent = message;
+    const words = reason === undefined ? place.querySelector(":scope > [data-word]").cloneNode(true) : document.createElement("span");
+    if (reason) words.textContent = reason;
     words.prepend(t("Not saved."), " ");
     words.querySelector(".icon")?.remove();
-    const out = refused();
-    if (note(changed(read(form)).filter((name) => !out.includes(name)), words, true)) return;
+    if (note(unsaved(), words, "failed")) return;
     words.className = "bad";
     words.append(" ", button());
     place.replaceChildren(words);
@@ -194,7 +243,8 @@ export function watch(form, restored = () => {}) {
   }
 
   form.addEventListener("htmx:config:request", ({ detail: { ctx } }) => {
-    sent.set(ctx, complete(ctx.request.body, refused()));
+    sent.set(ctx, complete(ctx.request.body, apart ? [...refused(), ...typing()] : refused()));
+    apart = false;
     ctx.request.keepalive = true;
   });
   form.addEventListener("htmx:after:request", ({ detail: { ctx } }) => answer(ctx));
@@ -214,13 +264,17 @@ export function watch(form, restored = () => {}) {
     const wrong = form.elements[form.querySelector("#saved [data-field]")?.dataset.field];
     if (wrong?.matches?.(".input:not(select)")) {
       pending.add(held); // the other changes may be written
-      note([wrong.name], place.querySelector("[data-word]"), false);
-      return wrong.setAttribute("aria-invalid", "true");
+      wrong.setAttribute("aria-invalid", "true");
+      note([wrong.name], place.querySelector("[data-word]"), "refused");
+      if (!unsaved().some((name) => !held.later.includes(name))) return;
+      // What went along with it goes again without it, once.
+      apart = held.values.has(wrong.name);
+      return apart ? submit() : fail("");
     }
     if (mayPass(ctx.response.status)) {
       // A proxy's page says nothing to the reader.
       const once = !renewed && place.querySelector("[data-word=old_page]");
-      fail(place.querySelector(":scope > [data-word]") ? "" : offline());
+      fail(place.querySelector(":scope > [data-word]") ? undefined : offline());
       renewed = once && (await renew());
       if (renewed) submit();
       return;
@@ -234,12 +288,12 @@ export function watch(form, restored = () => {}) {
       back.add(one.name);
     }
     const words = place.querySelector("[data-word]");
-    if (words) note([...back], words, false);
+    if (words) note([...back], words, "back");
     restored();
   });
   form.addEventListener("input", ({ target }) => {
     target.removeAttribute("aria-invalid");
-    clear((one) => !one.querySelector("button"));
+    settle();
     if (!failed) place.replaceChildren();
   });
   document.addEventListener("visibilitychange", () => (document.hidden ? leave(false) : back()));

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from app.models.accounts.actor import Actor
 from app.models.accounts.preferences import Preferences
@@ -246,6 +246,218 @@ def test_each_setting_that_is_not_saved_says_so_itself(site: Site, visit: Visit,
     expect(page.locator("#saved")).to_have_text("Saved")
     expect(page.locator(".unsaved")).to_have_count(0)
     assert site.services.subscriptions.get(ann, feed_id).muted
+
+
+def _refuse_folder(page: Page) -> None:
+    """Type the name of a new folder that is too long, which the server refuses."""
+    page.locator(".pick > summary").click()
+    field = page.get_by_label("New folder")
+    field.evaluate("(field) => (field.maxLength = 999)")
+    field.fill("y" * 200)
+    field.press("Tab")
+    expect(field).to_have_attribute("aria-invalid", "true")
+
+
+def test_a_refused_folder_and_a_ticked_one_that_failed_have_a_note_each(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    news = site.services.folders.create(ann, "News")
+    page = visit(login="ann", routes=True, expect="status of")
+    page.goto(f"/feeds/{feed_id}")
+    _refuse_folder(page)
+    notes = page.locator("#folders-field").get_by_role("alert")
+    why = notes.inner_text()
+    page.route("**/edit", lambda route: route.fulfill(status=503, body=""), times=1)
+    page.get_by_role("checkbox", name="News").check()
+    expect(notes).to_have_count(2)
+    expect(notes.first).to_have_text(why)
+    expect(notes.last).to_contain_text("Not saved. Can't reach the server")
+    page.locator("#folders-field").get_by_role("button", name="Try again").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(notes).to_have_text([why])
+    assert site.services.subscriptions.get(ann, feed_id).folder_ids == (news.id,)
+    # It goes once the text is another one.
+    page.get_by_label("New folder").fill("Short")
+    expect(notes).to_have_count(0)
+
+
+def _refuse_name(page: Page, key: str = "Tab") -> Locator:
+    """Type a name of the feed that is too long, and return the field."""
+    name = page.get_by_label("Name", exact=True)
+    name.evaluate("(field) => (field.maxLength = 9999)")
+    name.fill("y" * 600)
+    name.press(key)
+    expect(name).to_have_attribute("aria-invalid", "true")
+    return name
+
+
+def _fail_all_but_the_name(route: Route) -> None:
+    """Answer as a server that is away does, except what has a name that it refuses."""
+    if "y" * 600 in (route.request.post_data or ""):
+        route.continue_()
+    else:
+        route.fulfill(status=503, body="")
+
+
+def test_a_change_that_failed_keeps_its_mark_when_a_text_is_refused(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True, expect="status of")
+    page.goto(f"/feeds/{feed_id}")
+    page.route("**/edit", _fail_all_but_the_name)
+    switch = page.get_by_role("switch", name="Hide from")
+    note = page.locator(".onoff:has(#s-hidden)").get_by_role("alert")
+    switch.check()
+    expect(note).to_contain_text("Not saved.")
+    refused = page.locator(".field:has(#f-title)").get_by_role("alert")
+    with page.expect_response(lambda answer: answer.status == 400):
+        _refuse_name(page)
+    expect(refused).to_be_visible()
+    expect(note).to_contain_text("Not saved.")
+    expect(switch).to_have_css("background-color", "rgba(0, 0, 0, 0)")
+    assert not site.services.subscriptions.get(ann, feed_id).muted
+    page.unroute("**/edit")
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(note).to_have_count(0)
+    expect(refused).to_be_visible()
+    assert site.services.subscriptions.get(ann, feed_id).muted
+
+
+@pytest.mark.parametrize("key", ["Tab", "Enter"])
+def test_what_went_along_with_a_refused_text_is_saved_without_it(
+    site: Site, visit: Visit, ann: Actor, key: str
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True, expect="status of")
+    page.goto(f"/feeds/{feed_id}")
+    page.route("**/edit", lambda route: route.fulfill(status=503, body=""), times=1)
+    page.get_by_role("switch", name="Hide from").check()
+    expect(page.locator(".onoff .unsaved")).to_be_visible()
+    name = _refuse_name(page, key)
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(page.locator(".onoff .unsaved")).to_have_count(0)
+    expect(page.locator(".field:has(#f-title) .unsaved")).to_be_visible()
+    expect(name).to_have_attribute("aria-invalid", "true")
+    assert site.services.subscriptions.get(ann, feed_id).muted
+
+
+def test_what_went_along_with_a_refused_text_is_marked_if_it_does_not_get_through(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True, expect="status of")
+    page.goto(f"/feeds/{feed_id}")
+    posts: list[str] = []
+
+    def refuse(route: Route) -> None:
+        posts.append(route.request.post_data or "")
+        words = '<span class="bad" data-word="invalid" data-field="title">Too long.</span>'
+        route.fulfill(status=400, content_type="text/html", body=words)
+
+    page.route("**/edit", refuse)
+    page.get_by_label("Name", exact=True).fill("Mine")
+    page.get_by_role("switch", name="Hide from").check()
+    expect(page.locator(".field:has(#f-title)").get_by_role("alert")).to_have_text("Too long.")
+    expect(page.locator(".onoff:has(#s-hidden)").get_by_role("alert")).to_contain_text("Not saved.")
+    page.evaluate("async () => { await fetch('/healthz'); await fetch('/healthz'); }")
+    assert len(posts) <= 4, "it doesn't ask forever"
+
+
+def _retry(page: Page, place: str) -> None:
+    """Try again by keyboard, and wait until it is saved."""
+    button = page.locator(place).get_by_role("button", name="Try again")
+    expect(button).to_be_visible()
+    button.press("Enter")
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(page.locator(".unsaved")).to_have_count(0)
+
+
+def test_after_another_try_the_control_that_was_changed_has_the_focus(
+    site: Site, visit: Visit, ann: Actor
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    for name in ("Art", "News"):
+        site.services.folders.create(ann, name)
+    page = visit(login="ann", routes=True, expect="503")
+
+    def fail_once(path: str) -> None:
+        page.route(path, lambda route: route.fulfill(status=503, body=""), times=1)
+
+    page.goto(f"/feeds/{feed_id}")
+    fail_once("**/edit")
+    page.get_by_text("Expanded", exact=True).click()
+    _retry(page, "#o-view")
+    expect(page.get_by_role("radio", name="Expanded")).to_be_focused()
+    # What is in a closed menu can't have it: the menu has.
+    menu = page.locator(".pick > summary")
+    fail_once("**/edit")
+    menu.click()
+    page.get_by_role("checkbox", name="News").check()
+    expect(page.locator("#folders-field .unsaved")).to_be_visible()
+    menu.click()
+    _retry(page, "#folders-field")
+    expect(menu).to_be_focused()
+    page.goto("/settings/notifications")
+    fail_once("**/settings/notifications")
+    devices = page.get_by_role("switch", name="Devices: likes one of my shares")
+    devices.click()
+    _retry(page, ".onoff:has([name=push_like])")
+    expect(devices).to_be_focused()
+
+
+@pytest.mark.parametrize("second", [401, 404])
+def test_another_reason_keeps_the_focus_where_it_was(
+    site: Site, visit: Visit, ann: Actor, second: int
+) -> None:
+    feed_id = subscribe(site, ann, 1)
+    page = visit(login="ann", routes=True, expect="status of")
+    page.goto(f"/feeds/{feed_id}")
+    page.route("**/edit", lambda route: route.fulfill(status=503, body=""), times=1)
+    switch = page.get_by_role("switch", name="Hide from")
+    switch.check()
+    note = page.locator(".onoff:has(#s-hidden)").get_by_role("alert")
+    again = note.get_by_role("button", name="Try again")
+    expect(again).to_be_visible()
+    words = '<span class="bad" data-word="other">Something else.</span>'
+    page.route(
+        "**/edit",
+        lambda route: route.fulfill(status=second, content_type="text/html", body=words),
+        times=1,
+    )
+    again.press("Enter")
+    expect(note).to_contain_text("Something else.")
+    # What is put back can't be tried again.
+    expect(again if second == 401 else switch).to_be_focused()
+
+
+def test_of_two_switches_only_the_one_that_is_not_saved_says_so(site: Site, visit: Visit, ann: Actor) -> None:
+    page = visit(login="ann", routes=True, expect="503")
+    page.goto("/settings/notifications")
+    devices = page.get_by_role("switch", name="Devices: likes one of my shares")
+    here = page.locator("[name=notify_like]")
+    before = here.evaluate("(box) => getComputedStyle(box).backgroundColor")
+    page.route("**/settings/notifications", lambda route: route.fulfill(status=503, body=""))
+    devices.click()
+    row = page.locator(".onoff:has([name=push_like])")
+    note = row.get_by_role("alert")
+    expect(note).to_contain_text("Devices: likes one of my shares. Not saved. Can't reach")
+    hollow = "rgba(0, 0, 0, 0)"
+    expect(devices).to_have_css("background-color", hollow)
+    expect(here).to_have_css("background-color", before)
+    assert before != hollow
+    here.click()
+    expect(note).to_contain_text(
+        "likes one of my shares. Devices: likes one of my shares. Not saved. Can't reach"
+    )
+    expect(here).to_have_css("background-color", hollow)
+    page.unroute("**/settings/notifications")
+    note.get_by_role("button", name="Try again").click()
+    expect(page.locator("#saved")).to_have_text("Saved")
+    expect(here).not_to_have_css("background-color", hollow)
+    expect(devices).not_to_have_css("background-color", hollow)
 
 
 #: The visible words that lie below "Saved".

@@ -152,25 +152,32 @@ def test_a_phone_offers_no_width_of_lines_beside_the_text_and_keeps_that_of_the_
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])
-@pytest.mark.parametrize("view", ["panes", "list", "expanded"])
-@pytest.mark.parametrize("width", [900, 1100, 1440])
+@pytest.mark.parametrize("view", ["panes", "list", "expanded", "expanded article"])
+@pytest.mark.parametrize("width", [900, 1000, 1100, 1440])
 def test_beside_its_choices_the_whole_text_is_in_sight(
     site: Site, visit: Visit, ann: Actor, language: str, view: str, width: int
 ) -> None:
     site.services.accounts.set_preferences(ann, {"language": language, "text_width": "full"})
     page = visit(login="ann", size=(width, 900))
-    page.goto(f"/read/all?view={view}")
-    if view != "expanded":
+    mode, _, article = view.partition(" ")
+    # In one column, the list keeps its place below the article, and is hidden.
+    page.goto(f"/read/all?view={mode}")
+    if article:
+        number = page.locator("#rows [data-id]").first.get_attribute("data-id")
+        page.goto(f"/read/all?view={mode}&entry={number}")
+    elif mode != "expanded":
         page.locator("#rows .row h2 a").first.click()
-    expect(page.locator(".prose").first).to_be_visible()
+    prose = page.locator(".prose" if view == "expanded" else "#article .prose").first
+    expect(prose).to_be_visible()
     padding = "() => [...document.querySelectorAll('.pane')].map((one) => getComputedStyle(one).padding)"
     before = page.evaluate(padding)
     page.evaluate("document.querySelector('[data-key=look-text]').click()")
     box = page.locator("#look")
     expect(box.locator("form")).to_be_visible()
-    at, text = box.bounding_box(), page.locator(".prose").first.bounding_box()
+    at, text = box.bounding_box(), prose.bounding_box()
     assert at
     assert text
+    assert at["width"] <= (400 if mode == "panes" else 352), "it takes no more of the text than it needs"
     if language == "ar":
         assert text["x"] + text["width"] <= at["x"]
     else:

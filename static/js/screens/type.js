@@ -17,6 +17,8 @@ const box = document.createElement("div");
 const buttons = () => [...document.querySelectorAll(BUTTONS)];
 const form = () => box.querySelector("form");
 const isOpen = () => box.matches(":popover-open");
+// A pane that another one covers keeps its place, and is hidden.
+const isSeen = (one) => one?.checkVisibility({ visibilityProperty: true });
 const below = matchMedia("(max-width: 599px)");
 const roomy = matchMedia("(min-width: 900px)");
 let narrowed = null;
@@ -76,16 +78,16 @@ function place() {
   Object.assign(box.style, { insetBlockStart: "", insetInlineEnd: "", inlineSize: "" });
   makeRoom();
   if (below.matches) return;
-  const at = buttons().find((button) => !button.closest("details") && button.checkVisibility())?.getBoundingClientRect();
+  const at = buttons().find((button) => !button.closest("details") && isSeen(button))?.getBoundingClientRect();
   const fromEnd = ({ left, right }) => (root.dir === "rtl" ? left : root.clientWidth - right);
   const most = () => root.clientWidth - box.offsetWidth - EDGE;
   let [top, end] = [at?.bottom ?? 0, at ? fromEnd(at) : EDGE];
-  const pane = roomy.matches && [...document.querySelectorAll(".pane-article, .pane-list")].find((one) => one.querySelector(".prose")?.checkVisibility());
+  const pane = roomy.matches && [...document.querySelectorAll(".pane-article, .pane-list")].find((one) => isSeen(one.querySelector(".prose")));
   if (pane) {
     const text = pane.getBoundingClientRect();
     end = fromEnd(text) + text.width + EDGE;
     const list = document.querySelector(".pane-list");
-    if (pane !== list && list.checkVisibility()) {
+    if (pane !== list && isSeen(list)) {
       top = list.querySelector(".bar").getBoundingClientRect().bottom + EDGE;
       box.style.inlineSize = `${Math.min(WIDEST, Math.max(box.offsetWidth, list.offsetWidth - 2 * EDGE))}px`;
     }
