@@ -221,7 +221,7 @@ class SendingService:
         target = self._targets.get(actor.user_id, target_id)
         if not target.enabled:
             raise InvalidError("This service is off.", target_id=target_id)
-        # What is sent again doesn't count for the day. So this does, as if each time had as many as possible.
+        # Entries that are sent again are in no count of the day. So these attempts have a limit of their own.
         most = self._settings.sends_per_day
         limit = max(1, most // SHOWN)
         throttle(self._limiter, f"send-again:{actor.user_id}", limit=limit, window=clock.DAY)
