@@ -28,8 +28,6 @@ _PRIORITY: Final = 5
 #: Statuses after which a later attempt may succeed, besides 5xx. A service may be repaired that refuses its
 #: token; and one that is asked for entry after entry with it blocks the whole server (ntfy: after 30).
 _PASSING: Final = frozenset({401, 403, 408, 425, 429})
-#: Why there was no response, if people may know it: other words would tell what is at an address.
-_TOLD: Final = frozenset({"dns_failed", "tls_failed"})
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -201,13 +199,13 @@ def build_request(
 def classify_response(fetched: Fetched | None) -> tuple[str, bool]:
     """Return the error word of a delivery, empty for success, and whether a later attempt may succeed.
 
-    Forbidden, refusing and silent addresses give the same word. Otherwise, someone could enter addresses and
-    so map this server's network (S13). What is in :data:`_TOLD` tells nothing of it: a name without address
-    leads nowhere, and certificates are only read where Eventr may send.
+    Forbidden, refusing, silent and unknown addresses give the same word. Otherwise, someone could enter
+    addresses and names and so map this server's network (S13). Certificates are only read where Eventr may
+    send, so an invalid one tells nothing of it.
     """
     if fetched is None or fetched.status == 0:
         word = fetched.error.word if fetched and fetched.error else ""
-        return word if word in _TOLD else "unreachable", True
+        return word if word == "tls_failed" else "unreachable", True
     if fetched.error is None:
         return "", False
     status = fetched.status

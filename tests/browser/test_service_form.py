@@ -57,11 +57,11 @@ def test_what_was_refused_and_its_button_are_in_sight_together(
 def test_a_service_that_failed_is_tried_again_from_its_line(site: Site, visit: Visit) -> None:
     ann = add_user(site.services)
     target = site.services.sending.add(ann, TargetKind.NTFY, "https://ntfy.example/reading")
-    site.services.mappers.targets.record_result(ann.user_id, target.id, "dns_failed", clock.now())
+    site.services.mappers.targets.record_result(ann.user_id, target.id, "unreachable", clock.now())
     page = visit(login="ann")
     page.goto("/settings/sending")
     line = page.locator("#services li")
-    expect(line.locator(".why")).to_have_text("There's no server with this name. Check the address.")
+    expect(line.locator(".why")).to_have_text("The service doesn't respond.")
     expect(line.locator(".mend").get_by_role("link", name="Change address")).to_be_visible()
     line.get_by_role("button", name="Try again").click()
     page.wait_for_load_state()

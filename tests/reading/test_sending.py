@@ -571,11 +571,11 @@ def test_failures_are_shown_and_tried_again_with_patience(
         ("https_failed", "unreachable"),
         ("bad_response", "unreachable"),
         ("refused", "unreachable"),
-        ("dns_failed", "dns_failed"),
+        ("dns_failed", "unreachable"),
         ("tls_failed", "tls_failed"),
     ],
 )
-def test_S13_forbidden_closed_and_silent_addresses_look_alike(word: str, error: str) -> None:
+def test_S13_forbidden_closed_silent_and_unknown_addresses_look_alike(word: str, error: str) -> None:
     request = FetchRequest(HOOK)
     assert kinds.classify_response(Fetched(request, 0, HOOK, error=FetchError(word))) == (error, True)
 

@@ -157,7 +157,7 @@ def test_an_address_is_replaced_and_all_else_stays(
 @pytest.mark.parametrize(
     ("error", "mend"),
     [
-        *((word, "Change address") for word in ("unreachable", "dns_failed", "tls_failed", "http_404")),
+        *((word, "Change address") for word in ("unreachable", "tls_failed", "http_404")),
         *((word, "Change address") for word in ("http_301", "http_308")),
         *((word, "Change access token") for word in ("http_401", "http_403", "secret")),
         *((word, "") for word in ("http_500", "no_page", "entry_gone")),

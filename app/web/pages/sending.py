@@ -77,7 +77,6 @@ KINDS: dict[TargetKind, KindWords] = {
 #: The sentences of error words; others are HTTP statuses.
 _ERRORS: dict[str, str] = {
     "unreachable": N_("The service doesn't respond."),
-    "dns_failed": N_("There's no server with this name. Check the address."),
     "tls_failed": N_("The certificate of the service isn't valid, so nothing was sent."),
     "no_page": N_("The entry has no page, and the service keeps only addresses."),
     "secret": N_(
@@ -89,7 +88,7 @@ _ERRORS: dict[str, str] = {
     "http_404": N_("The service isn't at this address."),
 }
 #: Errors that another address may mend, besides redirects; and those that another secret may mend.
-_ADDRESS_ERRORS = frozenset({"unreachable", "dns_failed", "tls_failed", "http_404"})
+_ADDRESS_ERRORS = frozenset({"unreachable", "tls_failed", "http_404"})
 _SECRET_ERRORS = frozenset({"secret", "http_401", "http_403"})
 _STATES = {
     DeliveryState.WAITING: N_("waiting"),

@@ -37,7 +37,7 @@ class NewTarget(Body, frozen=True):
 class Target(Shape, frozen=True):
     """One of your services, without its secret.
 
-    `error`: of the last attempt, such as `unreachable`, `dns_failed`, `tls_failed` or `http_401`; empty: it
+    `error`: of the last attempt, such as `unreachable`, `tls_failed` or `http_401`; empty: it
     succeeded. `dropped`: entries that weren't sent, because they were too many for a day.
     """
 
