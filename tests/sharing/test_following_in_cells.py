@@ -17,7 +17,7 @@ from app import clock
 from app.bootstrap import services as bootstrap
 from app.bootstrap.services import Services
 from app.config import Settings
-from app.errors import CellError, MovingError, NotFoundError
+from app.errors import CellError, MovingError, NoSpaceError, NotFoundError, StoreError
 from app.gateways.notifications import notifications as gateway
 from app.gateways.sharing import follows
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
@@ -30,6 +30,9 @@ from tests.support.cells import CELL, SecondCell, cell_db, move, second_cell, se
 __all__ = ["cell_db", "second_cell", "settings"]
 
 Away = Callable[[], contextlib.AbstractContextManager[None]]
+
+#: As in production; the tests' own is zero.
+SETTLED = follows.SETTLED
 
 
 @pytest.fixture(autouse=True)
@@ -306,6 +309,251 @@ def test_a_restored_subscription_is_not_ended_by_what_was_decided_before(
     assert is_following(services, annie)
 
 
+@pytest.mark.parametrize("at", ["supersede_ended", "add"])
+@pytest.mark.parametrize("how", ["block", "remove", "remove_twice", "unfollow"])
+def test_nobody_follows_by_an_acceptance_that_was_in_flight_when_they_were_removed(
+    services: Services,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+    how: str,
+    at: str,
+) -> None:
+    monkeypatch.setattr(follows, "SETTLED", SETTLED)
+    move(services, annie.user_id)
+    assert services.following.follow(annie, "bob").requested
+    write, passed = getattr(SubscriptionGateway, at), list[bool]()
+
+    def be_slow(self: SubscriptionGateway, *given: Any, **named: Any) -> Any:
+        if not passed:
+            passed.append(True)
+            _end(services, annie, bob, how)
+        return write(self, *given, **named)
+
+    monkeypatch.setattr(SubscriptionGateway, at, be_slow)
+    with contextlib.suppress(NotFoundError):
+        services.following.answer_request(bob, "annie", True)
+    assert passed
+    assert not services.following.get_person(annie, "bob").tie.follows
+    settle(services)
+    assert not services.following.get_person(annie, "bob").tie.follows
+    with clock.set_source(lambda: dt.datetime.now(dt.UTC) + 2 * SETTLED):
+        settle(services)
+    assert not is_following(services, annie)
+
+
+def _end(services: Services, annie: Actor, bob: Actor, how: str) -> None:
+    if how == "block":
+        services.following.block(bob, "annie")
+        assert services.following.unblock(bob, "annie")
+    elif how == "unfollow":
+        services.following.unfollow(annie, "bob")
+    else:
+        assert services.following.remove_follower(bob, "annie")
+        if how == "remove_twice":  # a double click
+            services.following.remove_follower(bob, "annie")
+
+
+def test_a_follower_who_is_back_before_a_removal_settles_stays(
+    services: Services,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follows, "SETTLED", SETTLED)
+    let_follow(services, annie, bob)
+    assert services.following.remove_follower(bob, "annie")
+    let_follow(services, annie, bob)
+    with clock.set_source(lambda: dt.datetime.now(dt.UTC) + 2 * SETTLED):
+        settle(services)
+    assert is_following(services, annie)
+
+
+def test_a_second_removal_while_the_first_one_is_superseded_holds(
+    services: Services,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follows, "SETTLED", SETTLED)
+    let_follow(services, annie, bob)
+    assert services.following.remove_follower(bob, "annie")
+    assert services.following.follow(annie, "bob").requested
+    prevent, passed = SubscriptionGateway.prevent_restore, list[bool]()
+
+    def be_slow(self: SubscriptionGateway, *given: int) -> None:
+        """The acceptance has just ended what was removed first."""
+        if not passed:
+            passed.append(True)
+            assert services.following.remove_follower(bob, "annie")
+        prevent(self, *given)
+
+    monkeypatch.setattr(SubscriptionGateway, "prevent_restore", be_slow)
+    services.following.answer_request(bob, "annie", True)
+    assert passed
+    assert not services.following.get_person(annie, "bob").tie.follows
+    with clock.set_source(lambda: dt.datetime.now(dt.UTC) + 2 * SETTLED):
+        settle(services)
+    assert not is_following(services, annie)
+
+
+def test_someone_who_is_blocked_before_they_follow_is_never_subscribed(
+    services: Services,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a process that is killed right after that would leave them subscribed."""
+    monkeypatch.setattr(follows, "SETTLED", SETTLED)
+    people.open(bob)
+    supersede = SubscriptionGateway.supersede_ended
+
+    def be_late(self: SubscriptionGateway, *given: Any) -> bool:
+        services.following.block(bob, "annie")
+        return supersede(self, *given)
+
+    monkeypatch.setattr(SubscriptionGateway, "supersede_ended", be_late)
+    monkeypatch.setattr(SubscriptionGateway, "add", lambda *_: pytest.fail("Annie is blocked"))
+    with pytest.raises(NotFoundError):
+        services.following.follow(annie, "bob")
+
+
+def test_a_process_killed_after_it_has_subscribed_leaves_no_follower_who_was_blocked(
+    services: Services,
+    settings: Settings,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+) -> None:
+    """It can't end the subscription that it has just stored."""
+    people.open(bob)
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            follows.SETTLED = SETTLED
+            mine, add = bootstrap.build(settings), SubscriptionGateway.add
+
+            def add_late(self: SubscriptionGateway, *given: Any) -> None:
+                mine.following.block(bob, "annie")
+                add(self, *given)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            SubscriptionGateway.add = add_late  # type: ignore[assignment, method-assign]
+            mine.following.follow(annie, "bob")
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), "it isn't killed after the subscription is written"
+    with clock.set_source(lambda: dt.datetime.now(dt.UTC) + 2 * SETTLED):
+        settle(services)
+    assert services.following.unblock(bob, "annie")
+    assert not is_following(services, annie)
+
+
+def test_a_decision_that_meets_a_bug_does_not_stop_others_and_what_comes_after(
+    services: Services,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cleo = people.join("cleo")
+    for who, name in ((cleo, "cleo"), (annie, "annie")):
+        services.following.follow(who, "bob")
+        assert services.following.answer_request(bob, name, True)
+        with moving(services, who):
+            assert services.following.remove_follower(bob, name)
+    finish = services.gateways.subscriptions.finish_ended
+
+    def fail(user_id: int, *given: Any) -> bool:
+        if user_id == cleo.user_id:
+            raise ValueError("a bug")
+        return finish(user_id, *given)
+
+    monkeypatch.setattr(services.gateways.subscriptions, "finish_ended", fail)
+    services.cell_upkeep.settle_outbox()
+    settle(services)
+    assert services.mappers.subscriptions.find(annie.user_id, _feed(services)) is None
+    assert services.mappers.subscriptions.find(cleo.user_id, _feed(services)) is not None
+    monkeypatch.undo()
+    with clock.set_source(lambda: dt.datetime.now(dt.UTC) + 2 * follows.FAULT_RETRY):
+        settle(services)
+    assert services.mappers.subscriptions.find(cleo.user_id, _feed(services)) is None
+
+
+def _feed(services: Services) -> int:
+    return services.gateways.profiles.get_by_name("bob").feed_id
+
+
+@pytest.mark.parametrize("act", ["block", "answer_request"])
+def test_a_full_disk_in_the_followers_cell_is_no_failure_of_what_is_stored(
+    services: Services,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+    act: str,
+) -> None:
+    move(services, annie.user_id)
+    if act == "block":
+        let_follow(services, annie, bob)
+    else:
+        assert services.following.follow(annie, "bob").requested
+    cells = type(services.cells)
+    run = cells.run_in_transaction
+
+    def be_full(self: Any, user_id: int, operation: Any) -> Any:
+        if user_id == annie.user_id:
+            raise NoSpaceError
+        return run(self, user_id, operation)
+
+    with monkeypatch.context() as full:
+        full.setattr(cells, "run_in_transaction", be_full)
+        if act == "block":
+            services.following.block(bob, "annie")
+        else:
+            assert services.following.answer_request(bob, "annie", True)
+            assert services.following.list_requests(bob) == []
+    settle(services)
+    if act == "block":
+        assert services.following.unblock(bob, "annie")
+    assert is_following(services, annie) is (act == "answer_request")
+
+
+def test_a_follower_cannot_be_declined_once_they_may_be_subscribed(
+    services: Services,
+    cell_db: Database[Any],
+    people: People,
+    annie: Actor,
+    bob: Actor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The subscription is stored, and the home store fails right after."""
+    assert services.following.follow(annie, "bob").requested
+    add = SubscriptionGateway.add
+
+    def add_and_fail(self: SubscriptionGateway, *given: Any) -> None:
+        add(self, *given)
+        raise StoreError
+
+    with monkeypatch.context() as failing:
+        failing.setattr(SubscriptionGateway, "add", add_and_fail)
+        assert services.following.answer_request(bob, "annie", True)
+    assert not services.following.answer_request(bob, "annie", False)
+    settle(services)
+    assert is_following(services, annie)
+
+
 @pytest.mark.parametrize("act", ["block", "remove_follower", "answer_request"])
 def test_what_a_killed_process_has_decided_is_done_later(
     services: Services,
@@ -343,7 +591,10 @@ def test_the_updater_mends_what_a_crash_has_left_even_without_cells(
 ) -> None:
     people.open(bob)
     services.following.follow(annie, "bob")
-    services.mappers.ties.end_follow(annie.user_id, bob.user_id, clock.now(), clock.now())
+    now, end = clock.now(), services.mappers.ties.end_follow
+    services.store.run_in_transaction(
+        lambda session: end(annie.user_id, bob.user_id, now, due=now, settles=now, session=session)
+    )
     assert services.cell_upkeep.finish_follows() == 1
     assert services.cell_upkeep.finish_follows() == 0
     assert not is_following(services, annie)

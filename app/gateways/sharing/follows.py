@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Sequence
 
 from app import logs
-from app.errors import CellError, ExistsError, MovingError, NotFoundError, StoreError, TooLargeError
+from app.errors import ExistsError, NotFoundError, StoreError, TooLargeError
 from app.gateways.sharing.visibility import VisibilityGateway
 from app.gateways.subscriptions.subscriptions import SubscriptionGateway
 from app.mappers.accounts.users import UserMapper
@@ -26,9 +26,11 @@ _log = logs.get(__name__)
 
 #: Time until a decision that isn't done is tried again.
 RETRY = dt.timedelta(seconds=5)
-#: Time after which nothing subscribes anymore because of an acceptance that was withdrawn: longer than a
-#: transaction.
+#: Time after which nothing subscribes anymore because of what it has read before the subscription was ended:
+#: longer than a transaction.
 SETTLED = dt.timedelta(seconds=15)
+#: Time until a decision that has met a bug is tried again.
+FAULT_RETRY = dt.timedelta(minutes=1)
 #: Decisions that are done at a time.
 BATCH = 100
 
@@ -76,12 +78,21 @@ class FollowGateway:
         self._subscribe(user_id, target, now)
         return tie._replace(follows=True, requested=False)
 
-    def _subscribe(self, user_id: int, recipient: Profile, now: dt.datetime) -> None:
+    def _subscribe(
+        self, user_id: int, recipient: Profile, now: dt.datetime, accepted: FollowDecision | None = None
+    ) -> None:
+        def is_allowed() -> bool:
+            if accepted is not None:
+                return self._ties.is_open(accepted)
+            return not self._sight.reread_relationships(user_id, [recipient])[recipient.user_id].blocked
+
         feed = self._feeds.find(recipient.feed_id)
         if feed is None:
             raise NotFoundError(user_id=recipient.user_id)
         self._users.set_social(user_id)
-        self._subscriptions.finish_ended(user_id, recipient)  # it must not end this subscription later
+        # An earlier decision must not end this subscription later.
+        if not self._subscriptions.supersede_ended(user_id, recipient, is_allowed):
+            raise NotFoundError(user_id=recipient.user_id)
         with contextlib.suppress(ExistsError):
             self._subscriptions.add(Subscription(0, user_id, feed.id, person=True), feed, now)
         self._ties.remove(user_id, RelationshipKind.REQUEST, recipient.user_id)
@@ -104,7 +115,8 @@ class FollowGateway:
         """
         asked = self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id)
         # Another process may be subscribing the user, because the request was accepted.
-        asked |= self._ties.withdraw_accepted(user_id, target.user_id, now + SETTLED)
+        if self._ties.find_decision(user_id, RelationshipKind.ACCEPTED, target.user_id) is not None:
+            asked |= self._end_follow(user_id, target.user_id, now)
         try:
             return self._subscriptions.remove(user_id, target.feed_id, expires)
         except NotFoundError:
@@ -120,15 +132,13 @@ class FollowGateway:
             return self._ties.remove(user_id, RelationshipKind.REQUEST, target.user_id)
         if not self._ties.accept_request(user_id, target.user_id, now + RETRY):
             return False
-        accepted = self._ties.find_decision(user_id, RelationshipKind.ACCEPTED, target.user_id)
         try:
+            accepted = self._ties.find_decision(user_id, RelationshipKind.ACCEPTED, target.user_id)
             if accepted is not None:
                 self._finish_accepted(accepted, target, now)
-        except (MovingError, CellError) as e:
+        except StoreError as e:
+            # The subscription may be stored. So this is still accepted, and the updater finishes it.
             _log.info("follow_waits", user_id=user_id, why=e.word)
-        except StoreError:
-            self._ties.reopen_request(user_id, target.user_id)
-            raise
         return True
 
     def _finish_accepted(self, decision: FollowDecision, target: Profile, now: dt.datetime) -> bool:
@@ -136,15 +146,15 @@ class FollowGateway:
         if not self._ties.is_open(decision):
             return False
         try:
-            self._subscribe(decision.user_id, target, now)
+            self._subscribe(decision.user_id, target, now, decision)
         except TooLargeError:
             self._ties.reopen_request(decision.user_id, target.user_id)
             raise
         except NotFoundError:
             self._ties.remove_decision(decision)
             raise
-        self._ties.remove_decision(decision)
-        return True
+        # If it was withdrawn meanwhile, the subscription ends at once.
+        return self._ties.remove_decision(decision) or not self._try_to_end(decision.user_id, target, now)
 
     def set_muted(self, user_id: int, target: Profile, on: bool, now: dt.datetime) -> None:
         """Mute or unmute a person in the user's combined streams."""
@@ -167,22 +177,30 @@ class FollowGateway:
             self._ties.add(user_id, RelationshipKind.BLOCK, target_id, now, session)
             for reader, other in pairs:
                 self._ties.remove(reader, RelationshipKind.REQUEST, other, session)
-                self._ties.remove(reader, RelationshipKind.ACCEPTED, other, session)
                 if other in profiles:
-                    self._ties.end_follow(reader, other, now, now + RETRY, session)
+                    self._write_end(reader, other, now, session)
 
         self._store.run_in_transaction(write_block)
         return [
             profiles[other].feed_id
             for reader, other in pairs
-            if other in profiles and self._try_to_end(reader, profiles[other])
+            if other in profiles and self._try_to_end(reader, profiles[other], now)
         ]
 
-    def _try_to_end(self, reader: int, target: Profile) -> bool:
+    def _end_follow(self, reader: int, target_id: int, now: dt.datetime) -> bool:
+        """Store that a subscription has ended; return whether a request had been accepted."""
+        return self._store.run_in_transaction(lambda s: self._write_end(reader, target_id, now, s))
+
+    def _write_end(self, reader: int, target_id: int, now: dt.datetime, session: Session) -> bool:
+        return self._ties.end_follow(
+            reader, target_id, now, due=now + RETRY, settles=now + SETTLED, session=session
+        )
+
+    def _try_to_end(self, reader: int, target: Profile, now: dt.datetime) -> bool:
         """Delete a subscription that has ended; return whether there was one, or may be one."""
         try:
-            return self._subscriptions.finish_ended(reader, target)
-        except (MovingError, CellError) as e:
+            return self._subscriptions.finish_ended(reader, target, now)
+        except StoreError as e:
             _log.info("unfollow_waits", user_id=reader, why=e.word)
             return True
 
@@ -205,10 +223,8 @@ class FollowGateway:
 
         The follower's cell need not respond; see :meth:`block`.
         """
-        if self._ties.withdraw_accepted(follower_id, target.user_id, now + SETTLED):
-            return True
-        self._ties.end_follow(follower_id, target.user_id, now, now + RETRY)
-        return self._try_to_end(follower_id, target)
+        had_accepted = self._end_follow(follower_id, target.user_id, now)
+        return self._try_to_end(follower_id, target, now) or had_accepted
 
     def finish_decisions(self, now: dt.datetime) -> list[tuple[FollowDecision, int]]:
         """Do what people have decided about subscriptions to them while a cell wasn't responding.
@@ -223,8 +239,8 @@ class FollowGateway:
         """
         done = []
         for decision in self._ties.list_decisions(BATCH, now):
-            target = self._profiles.find(decision.to)
             try:
+                target = self._profiles.find(decision.to)
                 if target is None:
                     self._ties.remove_decision(decision)
                 elif self._finish(decision, target, now):
@@ -232,11 +248,15 @@ class FollowGateway:
             except StoreError as e:
                 _log.info("decision_waits", user_id=decision.user_id, kind=decision.kind.value, why=e.word)
                 self._ties.postpone_decision(decision, now + RETRY)
+            except Exception:  # noqa: BLE001 — a bug with one must not keep others and notifications waiting
+                kind = decision.kind.value
+                _log.error("decision_failed", exc_info=True, user_id=decision.user_id, kind=kind)
+                self._ties.postpone_decision(decision, now + FAULT_RETRY)
         return done
 
     def _finish(self, decision: FollowDecision, target: Profile, now: dt.datetime) -> bool:
         if decision.kind is RelationshipKind.ENDED:
-            return self._subscriptions.finish_ended(decision.user_id, target)
+            return self._subscriptions.finish_ended(decision.user_id, target, now)
         try:
             return self._finish_accepted(decision, target, now)
         except (NotFoundError, TooLargeError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import secrets
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from app.mappers.subscriptions.subscriptions import SubscriptionMapper
 from app.mappers.subscriptions.undo import RemovalMapper
 from app.models.accounts.page_save import PageSave
 from app.models.feeds.feed import Feed, Position
-from app.models.sharing.sharing import STRANGER, Profile, Relationship, RelationshipKind
+from app.models.sharing.sharing import STRANGER, FollowDecision, Profile, Relationship, RelationshipKind
 from app.models.subscriptions.read_state import ReadState
 from app.models.subscriptions.subscription import StartRule, Subscription
 from app.models.subscriptions.undo import Removal, RestoreResult
@@ -262,7 +262,7 @@ class SubscriptionGateway:
         )
         if instead is None:
             self._check_count(user_id, [was.feed_id])
-        whom = self._to_ask(was, token, self._people(user_id, [was]))
+        whom = self._to_ask(was, token, self._people(user_id, [was], now))
         if whom is not None:
             return RestoreResult(requested_user_ids=self._ask(user_id, whom, token, now))
         wanted = was._replace(folder_ids=tuple(f for f in was.folder_ids if f in folder_ids))
@@ -280,12 +280,14 @@ class SubscriptionGateway:
             raise NotFoundError("This can no longer be undone.", undo=token)
         return RestoreResult(back, left_feed_ids=(instead.feed_id,) if instead else ())
 
-    def _people(self, user_id: int, gone: Iterable[Subscription]) -> dict[int, tuple[Profile, Relationship]]:
+    def _people(
+        self, user_id: int, gone: Iterable[Subscription], now: dt.datetime
+    ) -> dict[int, tuple[Profile, Relationship]]:
         """Return the people whose streams these are, and the user's relationships to them, by feed."""
         found = self._sight.find_streamers([s.feed_id for s in gone if s.person])
         ties = self._sight.find_relationships(user_id, found.values()) if found else {}
         for whom in found.values():
-            self.finish_ended(user_id, whom)  # it must not end what is restored
+            self.finish_ended(user_id, whom, now)  # it must not end what is restored
         return {f: (whom, ties[whom.user_id]) for f, whom in found.items()}
 
     def _to_ask(
@@ -333,10 +335,11 @@ class SubscriptionGateway:
             kept.append(mine._replace(muted=tie.muted))
         return tuple(kept)
 
-    def finish_ended(self, user_id: int, recipient: Profile) -> bool:
+    def finish_ended(self, user_id: int, recipient: Profile, now: dt.datetime) -> bool:
         """Delete a user's subscription to a person who has ended it; return whether there was one.
 
-        Safe to repeat, also by a process that was frozen meanwhile: a later subscription stays.
+        Safe to repeat, also by a process that was frozen meanwhile: a later subscription stays. The decision
+        stays until it settles, and ends what a slower process may still subscribe.
 
         Raises:
             MovingError: the user is being moved.
@@ -345,9 +348,40 @@ class SubscriptionGateway:
         decision = self._ties.find_decision(user_id, RelationshipKind.ENDED, recipient.user_id)
         if decision is None:
             return False
+        has_ended = self._end(decision, recipient)
+        if decision.settles is not None and now < decision.settles:
+            self._ties.postpone_decision(decision, decision.settles)
+        else:
+            self._ties.remove_decision(decision)
+        return has_ended
+
+    def supersede_ended(self, user_id: int, recipient: Profile, is_allowed: Callable[[], bool]) -> bool:
+        """Prepare a new subscription to a person who may have ended an earlier one.
+
+        Args:
+            is_allowed: returns whether the user may follow the person, as it is now. It is called only after
+                reading the decision that has ended the earlier subscription.
+
+        Returns:
+            False: they may not, and nothing has changed.
+
+        Raises: as for :meth:`finish_ended`.
+        """
+        decision = self._ties.find_decision(user_id, RelationshipKind.ENDED, recipient.user_id)
+        if decision is None:
+            return True
+        if not is_allowed():
+            return False
+        self._end(decision, recipient)
+        # If it was decided once more, that decision stays, and ends the new subscription, too.
+        self._ties.remove_decision(decision)
+        return True
+
+    def _end(self, decision: FollowDecision, recipient: Profile) -> bool:
+        user_id = decision.user_id
         with identity_map.bypass():
             mine = self._subscriptions.find(user_id, recipient.feed_id)
-        # While the decision is open, nobody subscribes. So what was read before is what has ended.
+        # While the decision is open, a subscription is one that it ends. So what was read before has ended.
         if not self._ties.is_open(decision):
             return False
 
@@ -358,7 +392,6 @@ class SubscriptionGateway:
 
         has_ended = self._cells.run_in_transaction(user_id, end_subscription)
         self.prevent_restore(user_id, recipient.feed_id)
-        self._ties.remove_decision(decision)
         return has_ended
 
     def prevent_restore(self, user_id: int, feed_id: int) -> None:
@@ -448,7 +481,7 @@ class SubscriptionGateway:
         self._check_count(user_id, [r.subscription.feed_id for r in removals if r.subscription])
         mine = set(self._subscriptions.find_feed_ids(user_id))
         back, wanted, asked, lost = list[Subscription](), [], list[int](), 0
-        people = self._people(user_id, [r.subscription for r in removals if r.subscription])
+        people = self._people(user_id, [r.subscription for r in removals if r.subscription], now)
         for removal in removals:
             was = removal.subscription
             if was is None or was.feed_id in mine:

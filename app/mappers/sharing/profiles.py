@@ -185,7 +185,9 @@ class ProfileMapper:
 
 
 class RelationshipMapper:
-    """Stores requests, mutes, blocks and decisions that aren't done: ``{user_id, kind, to, at, due}``."""
+    """Stores requests, mutes, blocks and decisions that aren't done: ``{user_id, kind, to, at, due,
+    settles}``.
+    """
 
     def __init__(self, database: Database[Doc]) -> None:
         self._ties: Collection[Doc] = database["ties"]
@@ -209,11 +211,27 @@ class RelationshipMapper:
 
     @translate_errors
     def end_follow(
-        self, user_id: int, to: int, now: dt.datetime, due: dt.datetime, session: Session | None = None
-    ) -> None:
-        """Store that a user doesn't follow a person anymore."""
+        self,
+        user_id: int,
+        to: int,
+        now: dt.datetime,
+        *,
+        due: dt.datetime,
+        settles: dt.datetime,
+        session: Session,
+    ) -> bool:
+        """Store that a user doesn't follow a person anymore; return whether a request had been accepted.
+
+        Args:
+            due: when it is done at the latest.
+            settles: until when it stays.
+            session: of a transaction, as it takes the place of what was accepted.
+        """
+        had_accepted = self.remove(user_id, RelationshipKind.ACCEPTED, to, session)
         key = {"user_id": Int64(user_id), "kind": RelationshipKind.ENDED.value, "to": Int64(to)}
-        self._ties.update_one(key, {"$setOnInsert": {"at": now, "due": due}}, upsert=True, session=session)
+        update = {"$setOnInsert": {"at": now}, "$min": {"due": due}, "$max": {"settles": settles}}
+        self._ties.update_one(key, update, upsert=True, session=session)
+        return had_accepted
 
     @translate_errors
     def accept_request(self, user_id: int, to: int, due: dt.datetime) -> bool:
@@ -229,14 +247,6 @@ class RelationshipMapper:
         try:
             return self._change(user_id, RelationshipKind.ACCEPTED, RelationshipKind.REQUEST, to, None)
         except DuplicateKeyError:  # asked again meanwhile
-            return self.remove(user_id, RelationshipKind.ACCEPTED, to)
-
-    @translate_errors
-    def withdraw_accepted(self, user_id: int, to: int, due: dt.datetime) -> bool:
-        """Let a user not follow a person who has accepted them; return False if nothing was accepted."""
-        try:
-            return self._change(user_id, RelationshipKind.ACCEPTED, RelationshipKind.ENDED, to, due)
-        except DuplicateKeyError:
             return self.remove(user_id, RelationshipKind.ACCEPTED, to)
 
     def _change(
@@ -269,9 +279,10 @@ class RelationshipMapper:
         return list(map(_decision, found))
 
     @translate_errors
-    def remove_decision(self, decision: FollowDecision) -> None:
-        """Delete a decision that is done, unless another one has taken its place."""
-        self._ties.delete_one({"_id": ObjectId(decision.key), "kind": decision.kind.value})
+    def remove_decision(self, decision: FollowDecision) -> bool:
+        """Delete a decision that is done; return False if another one has taken its place."""
+        query = {"_id": ObjectId(decision.key), "kind": decision.kind.value, "settles": decision.settles}
+        return bool(self._ties.delete_one(query).deleted_count)
 
     @translate_errors
     def postpone_decision(self, decision: FollowDecision, due: dt.datetime) -> None:
@@ -343,7 +354,8 @@ class RelationshipMapper:
 
 
 def _decision(doc: Doc) -> FollowDecision:
-    return FollowDecision(str(doc["_id"]), doc["user_id"], RelationshipKind(doc["kind"]), doc["to"])
+    kind = RelationshipKind(doc["kind"])
+    return FollowDecision(str(doc["_id"]), doc["user_id"], kind, doc["to"], doc.get("settles"))
 
 
 def _face(user_id: int, user: Doc, doc: Doc | None) -> PersonSummary:

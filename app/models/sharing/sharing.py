@@ -79,12 +79,15 @@ class FollowDecision(NamedTuple):
         user_id: the follower, or former follower.
         kind: ACCEPTED or ENDED.
         to: the person who decided.
+        settles: for ENDED: until when it stays, as a process may still subscribe because of what it has read
+            before.
     """
 
     key: str
     user_id: int
     kind: RelationshipKind
     to: int
+    settles: dt.datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
