@@ -37,7 +37,8 @@ JOURNAL_MS = 500
 SLOW_MS, LINE_KB = 2000, 1
 #: Bytes of freed memory that threads may keep for themselves; by default, MongoDB lets them keep 1 GB.
 THREAD_CACHES = 32 << 20
-_NOT_YET_INITIALIZED = 94  # error code of replSetGetConfig
+#: Error codes of replSetGetConfig and replSetInitiate.
+_NOT_YET_INITIALIZED, _ALREADY_INITIALIZED = 94, 23
 
 
 class MongoDB(Server):
@@ -166,16 +167,26 @@ class MongoDB(Server):
 
     def _configure(self, client: pymongo.MongoClient[Any]) -> None:
         host = str(self.layout.mongodb_socket)
-        config = self._config(client)
-        if config is None:
-            members = [{"_id": 0, "host": host}]
-            client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
-        elif config["members"][0]["host"] != host:
+        config = self._config(client) or self._initiate(client, host)
+        if config is not None and config["members"][0]["host"] != host:
             # The data folder was moved, and the member is known by its socket's path. Force, because a node
             # that isn't in its own configuration is never primary.
             config["members"][0]["host"] = host
             config["version"] += 1
             client.admin.command("replSetReconfig", config, force=True)
+
+    def _initiate(self, client: pymongo.MongoClient[Any], host: str) -> dict[str, Any] | None:
+        """Create the replica set; if there is one that hadn't been read from the disk, return what it is."""
+        members = [{"_id": 0, "host": host}]
+        try:
+            client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
+        except OperationFailure as e:
+            if e.code != _ALREADY_INITIALIZED:
+                raise
+            # On a busy machine, a member responds before it has read its configuration.
+            poll(lambda: self._config(client) is not None, START_TIMEOUT)
+            return self._config(client)
+        return None
 
     @property
     def _unfinished(self) -> Path:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pymongo
@@ -84,7 +85,31 @@ def test_a_mongodb_that_is_not_ready_cannot_be_reached(home: Settings, eventuall
                 mongodb.stop()
 
 
-def _insert(at: Store, key: int, session: Session) -> None:
+def test_a_mongodb_that_has_not_read_its_configuration_is_not_created_again(
+    home: Settings, eventually: Eventually
+) -> None:
+    """On a busy machine, a started server says for a moment that it is in no replica set."""
+
+    class Late(embedded.MongoDB):
+        asked = 0
+
+        def _config(self, client: Any) -> dict[str, Any] | None:
+            self.asked += 1
+            return None if self.asked == 1 else super()._config(client)
+
+    for kind in (embedded.MongoDB, Late):
+        mongodb = kind(home)
+        mongodb.start()
+        try:
+            eventually(mongodb.is_responding)
+            mongodb.prepare()
+            with contextlib.closing(Store(mongodb.address, "kept")) as store:
+                store.run_in_transaction(lambda session, key=kind.__name__: _insert(store, key, session))
+        finally:
+            mongodb.stop()
+
+
+def _insert(at: Store, key: int | str, session: Session) -> None:
     at.database["one"].insert_one({"_id": key}, session=session)
 
 
