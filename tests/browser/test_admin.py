@@ -291,6 +291,14 @@ def test_tabs_of_a_phone_are_one_line_with_the_current_one_in_sight(
             """() => { const { left, right } = document.querySelector(".admin-nav [aria-current]")
                 .getBoundingClientRect(); return left >= 0 && right <= innerWidth }"""
         )
+        # An arrow at each end that has more.
+        row = page.locator(".admin-nav")
+        (before, after) = {"": (0, 1), "/feeds": (0, 1), "/moderation": (1, 1)}.get(path, (1, 0))
+        expect(page.locator(".admin-nav[data-before]")).to_have_count(before)
+        expect(page.locator(".admin-nav[data-after]")).to_have_count(after)
+        for end, shown in (("::before", before), ("::after", after)):
+            style = row.evaluate("(one, end) => getComputedStyle(one, end).visibility", end)
+            assert style == ("visible" if shown else "hidden"), (path, end)
         if "#" not in path:
             expect(current).to_be_in_viewport(ratio=1)
             assert page.evaluate("scrollY") == 0

@@ -57,21 +57,21 @@ KINDS: dict[TargetKind, KindWords] = {
         N_("Each entry becomes a notification from your own server."),
         _SERVER,
         _TOKEN,
-        N_("Of an application: in Gotify, under “Apps”."),
+        N_("Create an application in Gotify, under “Apps”, and copy its token here."),
     ),
     TargetKind.READECK: KindWords(
         "Readeck",
         N_("The page of each entry is kept, to be read later."),
         _SERVER,
         _TOKEN,
-        N_("In Readeck, under “API tokens” of your profile."),
+        N_("Create one in Readeck, under “API tokens” of your profile, and copy it here."),
     ),
     TargetKind.LINKDING: KindWords(
         "Linkding",
         N_("The page of each entry becomes a bookmark."),
         _SERVER,
         _TOKEN,
-        N_("In Linkding, under “Integrations” of the settings."),
+        N_("Copy it in Linkding, under “Integrations” of the settings."),
     ),
 }
 #: The sentences of error words; others are HTTP statuses.
