@@ -413,6 +413,7 @@ class Gateways:
             comments=m.comments,
             entries=m.entries,
             users=m.users,
+            feeds=m.feeds,
             visibility=self.visibility,
         )
         self.chains = ChainGateway(

@@ -17,11 +17,13 @@ from app.errors import (
     NotFoundError,
     RateLimitedError,
 )
+from app.gateways.discussion import moderation as gateway
 from app.models.accounts.actor import Actor, Role
 from app.models.accounts.user import NewUser
-from app.models.discussion.moderation import Reason, ReportSubject
+from app.models.discussion.moderation import Reason, ReportSubject, Standing
 from app.models.reading.search import encode_query
 from app.models.reading.stream import StreamKind, StreamQuery, StreamRef
+from app.models.sharing.pages import ShareCount
 from app.models.sharing.sharing import Audience
 from tests.sharing.conftest import ALL, FOLLOWING, SHARES, People
 from tests.sharing.visiting import Doors
@@ -77,6 +79,28 @@ def test_a_report_reaches_administrators_and_is_decided(
     assert people.rows(ann, SHARES) == ()
     with pytest.raises(NotFoundError):
         people.services.sharing.get_share(bob, share.id)
+
+
+def test_administrators_see_when_the_reported_person_joined_and_how_much_is_shared(
+    people: People, ann: Actor, bob: Actor, cleo: Actor, boss: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = people.blog([ann], 3)
+    people.open(ann)
+    people.follow(bob, "ann")
+    sharing, moderation = people.services.sharing, people.services.moderation
+    shares = [sharing.share(ann, entries[0]).share, sharing.share(ann, entries[1]).share]
+    sharing.share(ann, entries[2], audience=Audience.PRIVATE)
+    comment = people.services.discussion.comment(cleo, shares[0].id, "Buy this")
+    _report(people, bob, shares[0].id)
+    moderation.report(bob, moderation.describe_comment(bob, comment.id), Reason.SPAM, "")
+    first, second = (case.standing for case in moderation.list_cases(boss).cases)
+    user = people.services.gateways.accounts.find_user(ann.user_id)
+    assert user
+    assert first == Standing(user.created, ShareCount(3), 1)
+    # Someone who only comments has no stream.
+    assert (second.shares, second.followers) == (ShareCount(0), 0)
+    monkeypatch.setattr(gateway, "COUNTED", 2)
+    assert moderation.list_cases(boss).cases[0].standing.shares == ShareCount(2, True)
 
 
 def test_a_report_is_dismissed_and_can_be_made_again(

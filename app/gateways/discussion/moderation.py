@@ -10,13 +10,18 @@ from app.mappers.accounts.users import UserMapper
 from app.mappers.discussion.abuse_reports import ReportMapper
 from app.mappers.discussion.comments import CommentMapper
 from app.mappers.feeds.entries import EntryMapper
+from app.mappers.feeds.feeds import FeedMapper
 from app.mappers.sharing.profiles import ProfileMapper
 from app.mappers.sharing.shares import ShareMapper
 from app.models.accounts.user import User
 from app.models.discussion.comments import Comment
-from app.models.discussion.moderation import Case, Report, ReportedItem, ReportSubject
+from app.models.discussion.moderation import Case, Report, ReportedItem, ReportSubject, Standing
 from app.models.reading.entry import Entry
+from app.models.sharing.pages import ShareCount
 from app.models.sharing.sharing import Audience, Profile, Share
+
+#: Shares of a reported person are counted up to this number.
+COUNTED = 1000
 
 
 class ModerationGateway:
@@ -31,11 +36,12 @@ class ModerationGateway:
         comments: CommentMapper,
         entries: EntryMapper,
         users: UserMapper,
+        feeds: FeedMapper,
         visibility: VisibilityGateway,
     ) -> None:
         self._reports, self._profiles, self._shares = reports, profiles, shares
         self._comments, self._entries, self._users = comments, entries, users
-        self._sight = visibility
+        self._sight, self._feeds = visibility, feeds
 
     def add(self, report: Report) -> None:
         """Store a report.
@@ -108,10 +114,11 @@ class ModerationGateway:
         said = self._comments.find_many(
             [thing for about, thing in by_thing if about is ReportSubject.COMMENT]
         )
+        standings = self._find_standings(profiles)
         cases = []
         for (about, thing), found in by_thing.items():
-            profile = profiles.get(found[0].accused_id)
-            if profile is None:
+            profile, standing = profiles.get(found[0].accused_id), standings.get(found[0].accused_id)
+            if profile is None or standing is None:
                 continue
             match about:
                 case ReportSubject.PERSON:
@@ -120,8 +127,17 @@ class ModerationGateway:
                     shown = self.describe_share(profile, shares.get(thing), thing)
                 case ReportSubject.COMMENT:
                     shown = self.describe_comment(profile, said.get(thing), thing)
-            cases.append(Case(shown, tuple(reversed(found)), names))
+            cases.append(Case(shown, tuple(reversed(found)), names, standing))
         return cases, len(reports) > limit
+
+    def _find_standings(self, profiles: Mapping[int, Profile]) -> dict[int, Standing]:
+        followers = self._feeds.count_subscribers([one.feed_id for one in profiles.values() if one.feed_id])
+        found = {}
+        for user_id, joined in self._users.find_creation_times(list(profiles)).items():
+            shares = self._shares.count_stream(user_id, list(Audience), COUNTED + 1)
+            count = ShareCount(min(shares, COUNTED), shares > COUNTED)
+            found[user_id] = Standing(joined, count, followers.get(profiles[user_id].feed_id, 0))
+        return found
 
     def get_author(self, user_id: int) -> Profile:
         """Return the profile of an author, or a stand-in for one who has no profile.

@@ -178,6 +178,12 @@ class UserMapper:
         return {user_id: doc["name"] for user_id, doc in find_signatures(self._users, user_ids).items()}
 
     @translate_errors
+    def find_creation_times(self, user_ids: Sequence[int]) -> dict[int, dt.datetime]:
+        """Return when these accounts were created, by user id."""
+        found = self._users.find({"_id": {"$in": list(user_ids)}}, {"created": 1})
+        return {doc["_id"]: doc["created"] for doc in found}
+
+    @translate_errors
     def find_credentials(self, login: str) -> Credentials | None:
         """Return the user with this name or vouched-for email address, and the password hash.
 

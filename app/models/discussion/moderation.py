@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import enum
 
+from app.models.sharing.pages import ShareCount
 from app.models.sharing.sharing import Audience, Profile
 
 
@@ -83,12 +84,22 @@ class ReportedItem:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Standing:
+    """What tells how a reported person uses their account: when they joined, and how much they share."""
+
+    joined: dt.datetime
+    shares: ShareCount
+    followers: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Case:
     """All open reports about one thing, newest first; ``names``: of reporters, by account."""
 
     thing: ReportedItem
     reports: tuple[Report, ...]
     names: dict[int, str]
+    standing: Standing
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
