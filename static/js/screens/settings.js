@@ -80,7 +80,7 @@ function begin() {
   // With the button below, if both fit.
   wrong.closest(".service-form")?.querySelector(".save").scrollIntoView({ block: "nearest" });
   wrong.focus({ preventScroll: true });
-  wrong.closest(".field").scrollIntoView({ block: "nearest" });
+  (wrong.closest(".field") ?? wrong).scrollIntoView({ block: "nearest" });
 }
 
 addEventListener("hashchange", aim);
