@@ -322,6 +322,10 @@ def test_a_report_says_what_is_wrong_and_shows_it_and_what_cannot_be_undone_is_l
     # Who it is, what the account does, and the way to its page.
     expect(case.locator(".standing")).to_have_text(re.compile(r"Joined .+ · \d+ shares? · \d+ followers?"))
     expect(case.locator("h2 a")).to_have_attribute("href", "/@ann")
+    face, heading = _box(case.locator(".accused .av")), _box(case.locator("h2"))
+    assert face["width"] == face["height"] == 44
+    assert face["x"] + face["width"] < heading["x"]
+    assert abs(face["y"] - heading["y"]) <= 4
     # The complaint, then what it is about, with its picture.
     complaint, picture = case.get_by_text("This picture is mine."), case.locator(".reported .thumb")
     expect(picture).to_be_visible()
