@@ -175,7 +175,9 @@ _SEEN = """() => {
     const box = (one.closest("label") ?? one).getBoundingClientRect();
     if (box.bottom < 1 || box.top > innerHeight - 1) return `out of sight: ${name}`;
     const x = Math.min(Math.max(box.left + box.width / 2, 1), innerWidth - 2);
-    const y = Math.min(Math.max(box.top + Math.min(box.height / 2, 20), 1), innerHeight - 2);
+    // Of a box that is taller than the window, the browser brings any part into sight.
+    const edge = Math.min(Math.max(box.top + Math.min(box.height / 2, 20), 1), innerHeight - 2);
+    const y = box.height > innerHeight ? innerHeight / 2 : edge;
     const top = document.elementFromPoint(x, y);
     const related = top && (one.contains(top) || top.contains(one) || one.closest("label")?.contains(top)
         || top.closest("label")?.contains(one) || one.parentElement.contains(top));
