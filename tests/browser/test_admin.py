@@ -315,8 +315,18 @@ def test_a_report_says_what_is_wrong_and_shows_it_and_what_cannot_be_undone_is_l
     site: Site, visit: Visit, size: tuple[int, int]
 ) -> None:
     social.around(demo.fill(site.services))
+    add_user(site.services, "boss", Role.ADMIN)
     page = visit(size=size)
     log_in(page, "ann")
+    page.goto("/admin/moderation")
+    # Nobody suspends themselves.
+    expect(page.locator(".case").first.locator(".decide .btn:visible")).to_contain_text(
+        ["View account", "Dismiss", "Remove share…"]
+    )
+    gone = page.locator(".suspended li").first
+    expect(gone.locator(".av")).to_be_visible()
+    expect(gone.get_by_role("link", name="gwen")).to_have_attribute("href", re.compile("/admin/users/[0-9]+"))
+    page = visit(login="boss", size=size)
     page.goto("/admin/moderation")
     case = page.locator(".case").first
     # Who it is, what the account does, and the way to its page.

@@ -223,6 +223,7 @@ def test_threads_of_the_layers_below_run_in_the_context_of_their_caller() -> Non
     # They renew a lock and leases, ping cells, and note what was read, which the same request never reads.
     assert sorted(bare) == [
         "app.gateways.reading.recent_reads",
+        "app.mappers.mongo.cell_watch",
         "app.mappers.mongo.cells",
         "app.mappers.mongo.migrations.migrator",
         "app.services.sync.idempotency",

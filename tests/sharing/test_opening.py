@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from app.errors import StoreError
+from app.gateways.sharing import follows
 from app.models.accounts.actor import Actor
 from app.models.sharing.sharing import Audience, Relationship
 from tests.sharing.conftest import People
@@ -126,20 +129,20 @@ def test_who_has_too_many_subscriptions_is_free_to_follow_later(
 
 
 @pytest.mark.usefixtures("asked")
-def test_what_the_store_did_not_take_is_done_by_the_next_try(
+def test_what_the_store_did_not_take_is_done_later(
     people: People, ann: Actor, bob: Actor, cleo: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services = people.services
+    monkeypatch.setattr(follows, "RETRY", dt.timedelta(0))
 
     def away() -> None:
         raise StoreError
 
     with monkeypatch.context() as broken:
         after(broken, services.mappers.users, "set_social", away, call=2)
-        with pytest.raises(StoreError):
-            services.following.update_profile(ann, audience=Audience.PUBLIC)
-    assert services.following.list_requests(ann) == ["bob"]
-    services.following.update_profile(ann, audience=Audience.PUBLIC)
+        services.following.update_profile(ann, audience=Audience.PUBLIC)
+    assert services.following.list_requests(ann) == [], "both are decided"
+    assert services.cell_upkeep.finish_follows() == 1
     assert (_tie(people, bob), _tie(people, cleo)) == (Relationship(follows=True), Relationship(follows=True))
     assert services.following.get_person(None, "ann").followers == 2
 
