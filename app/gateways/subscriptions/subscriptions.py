@@ -286,8 +286,9 @@ class SubscriptionGateway:
         """Return the people whose streams these are, and the user's relationships to them, by feed."""
         found = self._sight.find_streamers([s.feed_id for s in gone if s.person])
         ties = self._sight.find_relationships(user_id, found.values()) if found else {}
-        for whom in found.values():
-            self.finish_ended(user_id, whom, now)  # it must not end what is restored
+        by_id = {whom.user_id: whom for whom in found.values()}
+        for ended in self._ties.find_ended(user_id, list(by_id)) if by_id else ():
+            self.finish_ended(user_id, by_id[ended], now)  # it must not end what is restored
         return {f: (whom, ties[whom.user_id]) for f, whom in found.items()}
 
     def _to_ask(

@@ -267,6 +267,12 @@ class RelationshipMapper:
         return _decision(doc) if doc else None
 
     @translate_errors
+    def find_ended(self, user_id: int, to: Sequence[int]) -> list[int]:
+        """Return which of these people have ended a user's subscription, as it is now."""
+        query = {"user_id": user_id, "kind": RelationshipKind.ENDED.value, "to": {"$in": list(to)}}
+        return [doc["to"] for doc in self._ties.find(query, {"to": 1})]
+
+    @translate_errors
     def is_open(self, decision: FollowDecision) -> bool:
         """Return whether a decision still holds and isn't done, as it is now."""
         query = {"_id": ObjectId(decision.key), "kind": decision.kind.value}
