@@ -351,6 +351,42 @@ def _naive(entries: list[SearchDocument], wanted: SearchRequest) -> list[EntryKe
     return sorted((k for k in keys if wanted.is_match(k)), key=wanted.make_sort_key)
 
 
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_pages_go_on_behind_many_entries_of_one_time(
+    services: Any, monkeypatch: pytest.MonkeyPatch, newest_first: bool
+) -> None:
+    """As those of a first fetch: the hits behind a page may be all of its last time, but for one."""
+    monkeypatch.setattr(tantivy_index, "_BEYOND", 1)
+    engine = services.search_index
+    engine.open(answer_early=True)
+    for many in range(1, 12):
+        engine.remove(FEEDS[0], 1 << 40)
+        times = [5, *[6] * many, 7, 8] if not newest_first else [5, 6, *[7] * many, 8]
+        entries = [
+            SearchDocument(id=1000 + i, feed_id=FEEDS[0], seq=i + 1, at=at, title="", author="", text="word")
+            for i, at in enumerate(times)
+        ]
+        engine.add(entries)
+        engine.commit_batch(())
+        wanted = SearchRequest(
+            feeds={FEEDS[0]: (1, 60)}, newest=40, terms=(), without=(), newest_first=newest_first
+        )
+        assert _page_through(engine, wanted, 1) == _naive(entries, wanted), many
+
+
+def _page_through(engine: Any, wanted: SearchRequest, limit: int) -> list[EntryKey]:
+    """Return what all pages have."""
+    got, after = list[EntryKey](), None
+    for _ in range(500):
+        page = engine.find(dataclasses.replace(wanted, after=after), limit)
+        taken = page.keys[:limit]
+        got += taken
+        after = (taken[-1].at, taken[-1].id) if len(page.keys) > limit else page.after
+        if after is None:
+            break
+    return got
+
+
 @settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), rows=st.lists(_entry, min_size=1, max_size=40), limit=st.integers(1, 8))
 def test_the_engine_finds_what_a_naive_search_finds(
@@ -379,13 +415,4 @@ def test_the_engine_finds_what_a_naive_search_finds(
         ids=data.draw(st.none() | st.frozensets(st.integers(1000, 1040))),
         newest_first=data.draw(st.booleans()),
     )
-    expected, got = _naive(entries, wanted), []
-    after: tuple[int, int] | None = None
-    for _ in range(500):
-        page = engine.find(dataclasses.replace(wanted, after=after), limit)
-        taken = page.keys[:limit]
-        got += taken
-        after = (taken[-1].at, taken[-1].id) if len(page.keys) > limit else page.after
-        if after is None:
-            break
-    assert got == expected
+    assert _page_through(engine, wanted, limit) == _naive(entries, wanted)

@@ -325,15 +325,17 @@ def _load_keys(searcher: Any, hits: Sequence[tuple[Any, Any]]) -> list[EntryKey]
 
 
 def _make_page(wanted: SearchRequest, keys: Sequence[EntryKey], limit: int) -> SearchResult | None:
-    """Return a page of the keys of at most ``limit`` hits; None: all have the same time, so read more."""
+    """Return a page of the keys of at most ``limit`` hits; None: none of them is certain, so read more."""
     if len(keys) < limit:
         return SearchResult(_sorted(wanted, keys))
     edge = keys[-1].at
     if keys[0].at == edge:
         return None
     # More entries may have the time of the last key, and their order is by id.
-    step = 1 if wanted.newest_first else -1
-    return SearchResult(_sorted(wanted, [k for k in keys if k.at != edge]), _beyond(edge + step, wanted))
+    after = _beyond(edge + (1 if wanted.newest_first else -1), wanted)
+    if after == wanted.after:
+        return None  # all but those have the time at which the page before ended
+    return SearchResult(_sorted(wanted, [k for k in keys if k.at != edge]), after)
 
 
 def _sorted(wanted: SearchRequest, keys: Sequence[EntryKey]) -> list[EntryKey]:
