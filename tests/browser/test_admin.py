@@ -339,6 +339,7 @@ def test_a_report_says_what_is_wrong_and_shows_it_and_what_cannot_be_undone_is_l
     # The complaint, then what it is about, with its picture.
     complaint, picture = case.get_by_text("This picture is mine."), case.locator(".reported .thumb")
     expect(picture).to_be_visible()
+    expect(case.locator(".reported .when")).to_have_text(re.compile(r"Shared \d+ \w+ \d{4}, \d\d:\d\d"))
     assert _box(picture)["width"] >= 100
     tops = [
         _box(one)["y"] for one in (case.get_by_text("Something else"), complaint, case.locator(".reported"))

@@ -93,6 +93,7 @@ def test_administrators_see_when_the_reported_person_joined_and_how_much_is_shar
     comment = people.services.discussion.comment(cleo, shares[0].id, "Buy this")
     _report(people, bob, shares[0].id)
     moderation.report(bob, moderation.describe_comment(bob, comment.id), Reason.SPAM, "")
+    assert [case.thing.at for case in moderation.list_cases(boss).cases] == [shares[0].at, comment.at]
     first, second = (case.standing for case in moderation.list_cases(boss).cases)
     user = people.services.gateways.accounts.find_user(ann.user_id)
     assert user

@@ -182,6 +182,7 @@ class ModerationGateway:
             audience=share.audience.narrow_to(sharer.audience) if share and sharer else Audience.PRIVATE,
             share_id=share.id if share and share.live else 0,
             sharer=sharer.name if sharer else "",
+            at=comment.at,
         )
 
     def describe_share(
@@ -206,6 +207,7 @@ class ModerationGateway:
             entry_id=root.id if root else 0,
             note=share.note,
             audience=share.audience.narrow_to(profile.audience),
+            at=share.at,
         )
 
     def _root(self, share: Share, viewer: int | None) -> Entry | None:

@@ -61,6 +61,7 @@ class ReportedItem:
         audience: of the share or stream.
         live: False if the owner removed it.
         share_id, sharer: of a comment, its share and the sharer; 0 if the share is gone.
+        at: when it was shared or written; None: it is a person, or gone.
     """
 
     about: ReportSubject
@@ -76,6 +77,7 @@ class ReportedItem:
     live: bool = True
     share_id: int = 0
     sharer: str = ""
+    at: dt.datetime | None = None
 
     @property
     def quote(self) -> str:
