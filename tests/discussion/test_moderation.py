@@ -69,7 +69,7 @@ def test_a_report_reaches_administrators_and_is_decided(
     assert visitor.post("/report", form).status_code == 303
     assert visitor.post("/report", form).status_code == 409
     found = office.get("/admin/moderation").text
-    for words in ("Words &lt;i&gt;of", "It insults me", "by bob"):
+    for words in ("Words &lt;i&gt;of", "It insults me", "reported by @bob"):
         assert words in found
     office.post("/admin/moderation/remove", {"thing": str(share.id), "about": "share"})
     decided = office.get("/admin/moderation").text
