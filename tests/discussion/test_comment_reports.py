@@ -41,7 +41,13 @@ def test_a_comment_is_reported_and_removed(
     assert visitor.post("/report", form).status_code == 303
     assert visitor.post("/report", form).status_code == 409
     found = office.get("/admin/moderation").text
-    for words in ("Comment by", "Words &lt;i&gt;of", "It insults me", "by cleo", f"at={one.id}#c{one.id}"):
+    for words in (
+        "Comment by",
+        "Words &lt;i&gt;of",
+        "It insults me",
+        "reported by @cleo",
+        f"at={one.id}#c{one.id}",
+    ):
         assert words in found, words
     assert people.services.notifications.list_notifications(ann).notes[0].count == 2
     office.post("/admin/moderation/remove", {"thing": str(one.id), "about": "comment"})
