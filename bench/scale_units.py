@@ -116,7 +116,7 @@ class _Meter:
         """Measure what happens per second when nobody does anything, and take it off from now on."""
         self._whole.settle()
         before, started = self._read(), time.perf_counter()
-        time.sleep(seconds)
+        time.sleep(seconds)  # what is measured is time in which nothing is asked
         found = self._read().plus(before.times(-1))
         self._idle = found.times(1 / (time.perf_counter() - started))
         return self._idle

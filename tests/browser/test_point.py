@@ -104,7 +104,7 @@ def test_a_finger_points_but_does_not_choose_what_it_scrolls_holds_or_zooms(
         finger, said = Finger(page), page.locator("#point-said")
         pointed = page.get_by_role("application")
         asked: list[str] = []
-        # What pages ask for by themselves, to follow news, is no choice.
+        # What pages ask for by themselves, to follow news, isn't a choice.
         page.on("request", lambda r: r.method == "POST" and "/api/live" not in r.url and asked.append(r.url))
 
         def middle(text: str) -> tuple[float, float]:

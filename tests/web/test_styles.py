@@ -27,7 +27,7 @@ def test_screen_styles_leave_classes_of_all_pages_alone() -> None:
 def _find_bare_classes(path: Path) -> set[str]:
     """Return the classes that a stylesheet styles wherever they stand."""
     text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
-    # What stands in ":is(…)" is no selector of its own.
+    # What stands in ":is(…)" isn't a selector of its own.
     rules = (re.sub(r"\([^()]*\)", "()", rule) for rule in re.findall(r"([^{}]+)\{", text))
     selectors = (one.strip() for rule in rules for one in rule.split(","))
     return {one for one in selectors if re.fullmatch(r"\.[\w-]+", one)}
